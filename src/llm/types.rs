@@ -1,0 +1,111 @@
+//! A model call in plain types: no provider's JSON is seen outside this room.
+
+use serde::{Deserialize, Serialize};
+
+/// A tool as a model sees it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolDefinition {
+    pub name: String,
+    pub description: String,
+    /// JSON Schema of the arguments object.
+    pub parameters: serde_json::Value,
+}
+
+/// A tool call that a model asked for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolCall {
+    pub id: String,
+    pub name: String,
+    /// The parsed arguments; when they are not valid JSON, a string with what came.
+    pub arguments: serde_json::Value,
+}
+
+/// One message of a conversation with a model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "role", rename_all = "lowercase")]
+pub enum Message {
+    System {
+        text: String,
+    },
+    User {
+        text: String,
+    },
+    Assistant {
+        text: String,
+        /// Thinking that the provider wants back within a tool loop.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        reasoning: Option<String>,
+        #[serde(skip_serializing_if = "Vec::is_empty", default)]
+        tool_calls: Vec<ToolCall>,
+    },
+    Tool {
+        call: String,
+        name: String,
+        text: String,
+    },
+}
+
+/// What is asked of a model.
+#[derive(Debug, Clone, Default)]
+pub struct ChatRequest {
+    pub messages: Vec<Message>,
+    /// Empty: the model cannot call tools in this round.
+    pub tools: Vec<ToolDefinition>,
+    pub temperature: Option<f64>,
+    /// Largest answer in tokens.
+    pub max_output: Option<u32>,
+}
+
+/// What arrives while a model answers.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Delta {
+    Text(String),
+    Reasoning(String),
+    /// The call failed in a way that passes; it is tried again after `wait_ms`.
+    Retrying {
+        attempt: u32,
+        wait_ms: u64,
+        why: String,
+    },
+}
+
+/// Why the model stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StopReason {
+    End,
+    ToolCalls,
+    Length,
+    ContentFilter,
+}
+
+/// Tokens of one call.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Input tokens that were not read from the provider's cache.
+    pub input: u64,
+    pub cached: u64,
+    pub output: u64,
+    pub reasoning: u64,
+    /// True when the provider told nothing and this is our estimate.
+    pub estimated: bool,
+}
+
+/// A whole answer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ChatReply {
+    pub text: String,
+    pub reasoning: String,
+    pub tool_calls: Vec<ToolCall>,
+    pub usage: Usage,
+    pub stop: StopReason,
+}
+
+/// How to reach one model. It has no `Debug`, so that a key cannot be formatted by accident.
+#[derive(Clone)]
+pub struct Endpoint {
+    /// Provider id, for example `openai` or `custom`.
+    pub provider: String,
+    pub base_url: String,
+    pub model: String,
+    pub api_key: Option<String>,
+}
