@@ -454,7 +454,7 @@ mod tests {
             .split(".loads(")
             .nth(1)
             .unwrap()
-            .split("))[1])(")
+            .split(")))[1])(")
             .next()
             .unwrap();
         let text: String = serde_json::from_str(literal).unwrap();
