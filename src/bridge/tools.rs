@@ -4,6 +4,7 @@
 //! of the two plain tools travel inside their replies (`error`, `success: false`) and not as MCP errors, because that
 //! is what clients of Slicer servers read; the text says what to do.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::handler::server::tool::{schema_for_input, schema_for_output};
@@ -33,19 +34,19 @@ pub fn definitions(read_only: bool) -> Result<Vec<Tool>, String> {
             LIST_NODES,
             "Lists the nodes of 3D Slicer's MRML scene: their names, their ids, or all their properties. Filter by \
              class, exact name or id; an unfiltered list also holds Slicer's own hidden nodes.",
-            schema_for_input::<ListNodesArgs>()?,
+            tidy(schema_for_input::<ListNodesArgs>()?),
         )
         .with_title("List nodes")
-        .with_raw_output_schema(schema_for_output::<ListNodesReply>())
+        .with_raw_output_schema(tidy(schema_for_output::<ListNodesReply>()))
         .with_annotations(hints().read_only(true)),
         Tool::new(
             CAPTURE_SCREENSHOT,
             "Takes a picture of 3D Slicer as it is on the screen: the main window, one slice view or one 3D view. A \
              slice offset, a slice orientation or a side to look from is used for the picture only.",
-            schema_for_input::<CaptureArgs>()?,
+            tidy(schema_for_input::<CaptureArgs>()?),
         )
         .with_title("Take a screenshot")
-        .with_raw_output_schema(schema_for_output::<CaptureReply>())
+        .with_raw_output_schema(tidy(schema_for_output::<CaptureReply>()))
         .with_annotations(hints().read_only(true)),
     ];
     if !read_only {
@@ -54,10 +55,10 @@ pub fn definitions(read_only: bool) -> Result<Vec<Tool>, String> {
             "Runs Python code inside 3D Slicer, with `slicer`, `vtk` and `qt` at hand. Set the variable __execResult \
              to a value that JSON can hold to get it back; printed text is not returned. Names stay defined between \
              calls.",
-            schema_for_input::<ExecuteArgs>()?,
+            tidy(schema_for_input::<ExecuteArgs>()?),
         )
         .with_title("Run Python in Slicer")
-        .with_raw_output_schema(schema_for_output::<ExecuteReply>())
+        .with_raw_output_schema(tidy(schema_for_output::<ExecuteReply>()))
         .with_annotations(
             hints()
                 .read_only(false)
@@ -68,6 +69,21 @@ pub fn definitions(read_only: bool) -> Result<Vec<Tool>, String> {
         tools.insert(1, run);
     }
     Ok(tools)
+}
+
+/// A schema without what only Rust means by it (number formats) and without the line breaks of the source.
+fn tidy(schema: Arc<JsonObject>) -> Arc<JsonObject> {
+    let mut schema = Arc::unwrap_or_clone(schema);
+    let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
+    for property in properties.into_iter().flat_map(|all| all.values_mut()) {
+        if let Some(property) = property.as_object_mut() {
+            property.shift_remove("format");
+            if let Some(Value::String(text)) = property.get_mut("description") {
+                *text = text.replace('\n', " ");
+            }
+        }
+    }
+    Arc::new(schema)
 }
 
 fn hints() -> ToolAnnotations {
@@ -221,8 +237,9 @@ mod tests {
                 assert_eq!(schema["type"], "object", "{}", tool.name);
                 for (name, property) in schema["properties"].as_object().unwrap() {
                     let described = property.get("description").and_then(Value::as_str);
+                    assert_eq!(property.get("format"), None, "{} {name}", tool.name);
                     assert!(
-                        described.is_some_and(|text| !text.is_empty()),
+                        described.is_some_and(|text| !text.is_empty() && !text.contains('\n')),
                         "{} {name}",
                         tool.name
                     );
