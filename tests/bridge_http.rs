@@ -334,7 +334,7 @@ async fn requests_wait_for_each_other_in_their_order() {
 async fn a_request_that_still_waits_is_withdrawn_without_a_trace() {
     let stub = SlicerStub::start(|_| {
         Answer::After(
-            Duration::from_millis(200),
+            Duration::from_millis(500),
             Box::new(Answer::Json("1".to_owned())),
         )
     })

@@ -181,7 +181,9 @@ impl SlicerBridge {
                 .await
                 .unwrap_or_else(|error| tools::execution_failed(tools::error_text(&error)))
         };
-        tools::result(&reply, tools::execution_failed)
+        tools::result(&reply, |advice| {
+            tools::execution_failed(format!("The code ran. {advice}"))
+        })
     }
 
     async fn capture(&self, args: CaptureArgs) -> Result<CallToolResult, serde_json::Error> {
