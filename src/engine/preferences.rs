@@ -1,0 +1,125 @@
+//! Settings, keys and the connection test: the part of the engine behind the settings dialog.
+
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use super::control::Control;
+use super::turns;
+use super::types::*;
+use crate::llm::{self, Endpoint};
+use crate::store;
+
+impl Control {
+    pub(super) async fn tell_settings(&self) {
+        let catalogue = &self.shared.catalogue;
+        let providers = catalogue
+            .providers()
+            .iter()
+            .map(|provider| ProviderChoice {
+                id: provider.id.clone(),
+                name: provider.name.clone(),
+                base_url: provider.base_url.clone(),
+                key_variable: provider.key_variable.clone(),
+                needs_key: provider.needs_key,
+                models: catalogue.models(&provider.id).map(|model| model.id.clone()).collect(),
+            })
+            .collect();
+        let (_, key) = turns::key_of(&self.shared, &self.settings.model.provider).await;
+        let settings = Box::new(self.settings.clone());
+        self.shared.events.send(Event::Settings { settings, providers, key }).await;
+    }
+
+    pub(super) async fn save_settings(&mut self, settings: Settings) {
+        let reconnect = settings.slicer.url != self.settings.slicer.url;
+        self.settings = settings;
+        if !self.settings_are_fixed {
+            let (paths, copy) = (self.shared.paths.clone(), self.settings.clone());
+            let saved = tokio::task::spawn_blocking(move || store::save_settings(&paths, &copy)).await;
+            let failed = match saved {
+                Ok(Ok(())) => None,
+                Ok(Err(error)) => Some(error.to_string()),
+                Err(error) => Some(error.to_string()),
+            };
+            if let Some(error) = failed {
+                let message = format!("The settings could not be saved: {error}");
+                self.report_problem("Store", message, "They hold until the program ends.").await;
+            }
+        }
+        self.tell_settings().await;
+        if reconnect {
+            let url = self.settings.slicer.url.clone();
+            self.connect(url);
+        }
+    }
+
+    pub(super) async fn set_key(&mut self, provider: String, Secret(key): Secret) {
+        let keys = Arc::clone(&self.shared.keys);
+        let set = tokio::task::spawn_blocking(move || keys.set(&provider, &key)).await;
+        let problem = match set {
+            Ok(Ok(stored)) => stored.reason,
+            Ok(Err(error)) => Some(error.to_string()),
+            Err(error) => Some(error.to_string()),
+        };
+        if let Some(message) = problem {
+            let advice = "The key is kept until the program ends. It can also come from the environment variable.";
+            self.report_problem("NoKey", message, advice).await;
+        }
+        self.tell_settings().await;
+    }
+
+    pub(super) async fn remove_key(&mut self, provider: String) {
+        let keys = Arc::clone(&self.shared.keys);
+        let removed = tokio::task::spawn_blocking(move || keys.remove(&provider)).await;
+        let problem = match removed {
+            Ok(Ok(_)) => None,
+            Ok(Err(error)) => Some(error.to_string()),
+            Err(error) => Some(error.to_string()),
+        };
+        if let Some(message) = problem {
+            self.report_problem("NoKey", message, "Remove it with the system's own keyring program.").await;
+        }
+        self.tell_settings().await;
+    }
+
+    pub(super) fn test_connection(&mut self, settings: Settings, key: Option<Secret>) {
+        let cancel = CancellationToken::new();
+        if let Some(former) = self.test.replace(cancel.clone()) {
+            former.cancel();
+        }
+        let shared = Arc::clone(&self.shared);
+        tokio::spawn(async move {
+            shared.events.send(Event::TestStarted).await;
+            let report = match turns::endpoint(&shared, &settings).await {
+                Ok(None) => ConnectionReport { ok: true, model_available: Some(true), ..ConnectionReport::default() },
+                Ok(Some(endpoint)) => {
+                    let api_key = key.map(|Secret(key)| key).or(endpoint.api_key.clone());
+                    test(&shared, Endpoint { api_key, ..endpoint }, &cancel).await
+                }
+                Err(problem) => ConnectionReport { error: Some(problem), ..ConnectionReport::default() },
+            };
+            shared.events.send(Event::TestFinished { report }).await;
+        });
+    }
+}
+
+/// The connection test itself, by the same client as a turn.
+pub async fn test(shared: &turns::Shared, endpoint: Endpoint, cancel: &CancellationToken) -> ConnectionReport {
+    let failed =
+        |error: llm::LlmError| ConnectionReport { error: Some(turns::llm_problem(&error)), ..Default::default() };
+    let client = match llm::Client::new(endpoint, &shared.catalogue) {
+        Ok(client) => client,
+        Err(error) => return failed(error),
+    };
+    match client.test_connection(cancel).await {
+        Ok(outcome) => ConnectionReport {
+            ok: true,
+            ms: outcome.ms,
+            model_available: outcome.model_available,
+            vision: outcome.vision,
+            tools: outcome.tools,
+            error: None,
+        },
+        Err(error) => failed(error),
+    }
+}
