@@ -36,6 +36,8 @@ const CHECKS: &[(&str, Check)] = &[
     ("super", super_object),
     ("observer", observer),
     ("image_file", image_file),
+    ("data_or_file", data_or_file),
+    ("clear_scene", clear_scene),
 ];
 
 /// Whether there is a rule of this name.
@@ -369,6 +371,28 @@ fn next_element<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
 
 fn super_object<'t>(_: &mut Walker<'t>, _: &Call<'t>) -> Option<Value> {
     Some(Value::of(Origin::Super))
+}
+
+/// Takes data, or the name of a file to read.
+fn data_or_file<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
+    let data = call.argument(0, &[]).is_some_and(|a| {
+        a.value
+            .origins()
+            .iter()
+            .all(|o| matches!(o, Origin::Object(k) if &**k == "@vtkobject"))
+    });
+    if call.splat || !data {
+        let scope = known_text(call.argument(0, &[])).map(str::to_owned);
+        walker.note_with(call.node, Capability::ReadFile, false, None, None, scope);
+    }
+    None
+}
+
+/// `Clear(True)` also removes the nodes that Slicer's own views stand on.
+fn clear_scene<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
+    let all = truth(walker, call.argument(0, &["removeSingletons"])) == Some(true);
+    walker.note(call.node, Capability::ClearScene, all);
+    Some(Value::plain())
 }
 
 /// Observers can be given as a function; text would be looked up as a method by name.

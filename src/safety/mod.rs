@@ -21,8 +21,8 @@ pub use verdict::{Capability, Finding, UnknownCapability, Verdict, VerdictKind};
 use crate::python::{self, LineIndex, Problem};
 
 /// Deeper nesting than this is refused: Python itself gives up soon after, and people write far less.
-const DEPTH_LIMIT: usize = 400;
-/// Enough for `DEPTH_LIMIT` levels in an unoptimised build, whatever the caller's own stack.
+const DEPTH_LIMIT: usize = 200;
+/// Enough for five times `DEPTH_LIMIT` levels in an unoptimised build, whatever the caller's own stack.
 const STACK_BYTES: usize = 64 << 20;
 /// More findings say nothing more to a person.
 const FINDING_LIMIT: usize = 200;
@@ -115,6 +115,8 @@ fn finish(raw: Raw, code: &str, lines: &LineIndex, policy: &Policy) -> Finding {
     let (line, column) = lines.place(code, raw.start);
     let text = shorten(code.get(raw.start..raw.end).unwrap_or(""));
     let what = raw.what.unwrap_or_else(|| text.clone());
+    let file = matches!(raw.capability, Capability::ReadFile | Capability::WriteFile);
+    let grave = raw.grave || (file && raw.scope.as_deref().is_some_and(source::is_system_path));
     Finding {
         capability: raw.capability,
         line,
@@ -123,7 +125,7 @@ fn finish(raw: Raw, code: &str, lines: &LineIndex, policy: &Policy) -> Finding {
         instead: raw
             .instead
             .unwrap_or_else(|| raw.capability.instead().to_owned()),
-        verdict: policy.judge(raw.capability, raw.grave, raw.scope.as_deref()),
+        verdict: policy.judge(raw.capability, grave, raw.scope.as_deref()),
         text,
         scope: raw.scope,
     }

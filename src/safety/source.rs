@@ -144,3 +144,49 @@ fn encoding_in(comment: &str) -> Option<&str> {
     }
     None
 }
+
+/// Whether `path` lies where the operating system or other programs keep their own files: no task of a person needs
+/// them, and keys and passwords are among them.
+pub(super) fn is_system_path(path: &str) -> bool {
+    const ROOTS: &[&str] = &[
+        "/etc",
+        "/proc",
+        "/sys",
+        "/dev",
+        "/boot",
+        "/root",
+        "/bin",
+        "/sbin",
+        "/usr",
+        "/lib",
+        "/lib64",
+        "/var",
+        "/system",
+        "/library",
+        "/private",
+        "c:/windows",
+        "c:/program files",
+        "c:/programdata",
+    ];
+    const PARTS: &[&str] = &[
+        ".ssh",
+        ".aws",
+        ".gnupg",
+        ".kube",
+        ".docker",
+        ".netrc",
+        ".env",
+        ".git-credentials",
+        "id_rsa",
+        ".bashrc",
+        ".profile",
+        ".config",
+        "appdata",
+    ];
+    let path = path.replace('\\', "/").to_ascii_lowercase();
+    let below = |root: &str| {
+        path.strip_prefix(root)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/') || root.ends_with("files"))
+    };
+    ROOTS.iter().any(|root| below(root)) || path.split('/').any(|part| PARTS.contains(&part))
+}

@@ -122,6 +122,7 @@ impl<T: Clone> Names<T> {
     fn add(&mut self, names: &str, value: T) {
         for name in names.split_whitespace() {
             match name.split_once('*') {
+                // More than one star is refused by the test of the tables.
                 Some((head, tail)) => self.patterns.push(Pattern {
                     head: head.to_owned(),
                     tail: tail.to_owned(),
@@ -287,26 +288,6 @@ fn build(raw: RawSpace) -> Result<Space, String> {
     };
     // Later entries win among exact names: harmless first, so that a name listed under a need stays a need.
     space.needs.add(&raw.harmless, Need::Nothing);
-    for (name, value) in raw.values {
-        space.needs.add(&name, Need::Nothing);
-        space.values.add(&name, value);
-    }
-    for (name, value) in raw.returns {
-        for name in name.split_whitespace() {
-            if space.needs.get(name).is_none() {
-                space.needs.add(name, Need::Nothing);
-            }
-        }
-        space.returns.add(&name, value);
-    }
-    for (name, value) in raw.checks {
-        for name in name.split_whitespace() {
-            if space.needs.get(name).is_none() {
-                space.needs.add(name, Need::Nothing);
-            }
-        }
-        space.checks.add(&name, value);
-    }
     for (capability, names) in raw.needs {
         space.needs.add(&names, parse_need(&capability)?);
     }
@@ -314,6 +295,21 @@ fn build(raw: RawSpace) -> Result<Space, String> {
         space
             .needs
             .add(&names, parse_need(&format!("{capability}!"))?);
+    }
+    // Naming what a member gives, or a check of its arguments, also says that it is known.
+    for (map, target) in [
+        (raw.values, &mut space.values),
+        (raw.returns, &mut space.returns),
+        (raw.checks, &mut space.checks),
+    ] {
+        for (list, value) in map {
+            for name in list.split_whitespace() {
+                if space.needs.get(name).is_none() {
+                    space.needs.add(name, Need::Nothing);
+                }
+            }
+            target.add(&list, value);
+        }
     }
     Ok(space)
 }
@@ -329,6 +325,12 @@ mod tests {
             tables
                 .load(text)
                 .unwrap_or_else(|error| panic!("{name}: {error}"));
+        }
+        for space in tables.spaces.values() {
+            let tails = space.needs.patterns.iter().map(|p| &p.tail);
+            for tail in tails {
+                assert!(!tail.contains('*'), "a name with two stars: …*{tail}");
+            }
         }
         let known = |target: &str| !target.starts_with('@') || tables.spaces.contains_key(target);
         for (name, space) in &tables.spaces {

@@ -71,7 +71,7 @@ impl Walker<'_> {
     pub(super) fn member_of_name(&mut self, space: &str, name: &str, node: Node<'_>) -> Value {
         let full = format!("{space}.{name}");
         if let Some(need) = self.tables.need(space, name) {
-            self.note_need(node, need);
+            self.note_member(space, name, node, need);
             return match self.tables.value(space, name) {
                 Some(target) => self.target(&target.to_owned()),
                 None => Value::of(Origin::Name(full.as_str().into())),
@@ -108,15 +108,16 @@ impl Walker<'_> {
         match unlisted {
             Unlisted::Ask => {
                 let why = format!("`{full}` is not on the list of things known to be harmless.");
+                let what = Some(full.clone());
                 self.note_with(
                     node,
                     Capability::UnknownModule,
                     false,
                     Some(why),
-                    Some(full.clone()),
-                    Some(full),
+                    what.clone(),
+                    what,
                 );
-                Value::unknown()
+                Value::of(Origin::Name(full.as_str().into()))
             }
             Unlisted::Harmless => {
                 self.sink(name, node);
@@ -128,7 +129,7 @@ impl Walker<'_> {
     /// Reads an attribute of an object of a known kind.
     fn member_of_object(&mut self, kind: &str, name: &str, node: Node<'_>) -> Value {
         if let Some(need) = self.tables.need(kind, name) {
-            self.note_need(node, need);
+            self.note_member(kind, name, node, need);
             if let Some(target) = self.tables.value(kind, name) {
                 return self.target(&target.to_owned());
             }
@@ -203,7 +204,7 @@ impl Walker<'_> {
     /// Names that mean the same on whatever object they are found.
     fn sink(&mut self, name: &str, node: Node<'_>) {
         if let Some(need) = self.tables.need("@any", name) {
-            self.note_need(node, need);
+            self.note_member("@any", name, node, need);
         } else if self.tables.listed("hidden_modules", name) {
             self.note(node, Capability::Reflection, true);
         }
@@ -219,8 +220,13 @@ impl Walker<'_> {
     ) {
         for origin in base.origins() {
             match origin {
-                Origin::Name(space) => self.store_in_name(&space.clone(), name, node),
+                Origin::Name(space) if !space.starts_with('@') => {
+                    self.store_in_name(&space.clone(), name, node)
+                }
                 Origin::Object(kind) => {
+                    if self.tables.listed("shared_objects", kind) {
+                        self.note(node, Capability::Reflection, true);
+                    }
                     let need = self
                         .tables
                         .need(kind, name)
@@ -229,7 +235,7 @@ impl Walker<'_> {
                         self.note_need(node, need);
                     }
                 }
-                Origin::Unknown => {
+                Origin::Unknown | Origin::Name(_) => {
                     if let Some(need @ Need::Capability { .. }) = self.tables.need("@any", name) {
                         self.note_need(node, need);
                     }
@@ -286,10 +292,30 @@ impl Walker<'_> {
                     let why = format!(
                         "The module `{name}` is passed on as a value, so what is done with it cannot be checked."
                     );
-                    self.note_with(node, Capability::Reflection, true, Some(why), None, None);
+                    let closed = self
+                        .tables
+                        .space(name)
+                        .is_some_and(|s| s.unlisted == Unlisted::Ask)
+                        || self.tables.listed("powerful_modules", name);
+                    let capability = if closed {
+                        Capability::Reflection
+                    } else {
+                        Capability::UnknownModule
+                    };
+                    self.note_with(node, capability, closed, Some(why), None, None);
                 }
                 _ => {}
             }
+        }
+    }
+
+    /// Notes what a member needs, unless it is called here and a check of its arguments will say it better.
+    fn note_member(&mut self, space: &str, name: &str, node: Node<'_>, need: Need) {
+        let called = node
+            .parent()
+            .is_some_and(|p| p.kind() == "call" && p.child_by_field_name("function") == Some(node));
+        if !(called && self.tables.check(space, name).is_some()) {
+            self.note_need(node, need);
         }
     }
 

@@ -175,6 +175,11 @@ impl Walker<'_> {
         if bound {
             return Value::nothing();
         }
+        for star in self.stars.clone() {
+            if self.tables.listed("module_names", name) || self.tables.need(&star, name).is_some() {
+                return self.member_of_name(&star, name, node);
+            }
+        }
         if let Some(target) = self.tables.value("@console", name) {
             return self.target(&target.to_owned());
         }

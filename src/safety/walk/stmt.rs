@@ -552,6 +552,22 @@ impl<'t> Walker<'t> {
             .origins()
             .iter()
             .any(|o| matches!(o, Origin::Name(n) if self.tables.space(n).is_some()));
+        // `import numpy as json`: read as one module, is another.
+        let origin = value.origins().iter().find_map(|o| match o {
+            Origin::Name(n) => Some(n.rsplit('.').next().unwrap_or(n).to_owned()),
+            _ => None,
+        });
+        let other = module
+            && origin.is_some_and(|o| !o.starts_with(name))
+            && self.tables.space(name).is_some();
+        if other {
+            self.note_why(
+                at,
+                Capability::Reflection,
+                true,
+                "A module is given the name of another module.",
+            );
+        }
         if builtin && module {
             self.note_why(
                 at,
