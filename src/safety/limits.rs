@@ -1,0 +1,356 @@
+//! Work without an end and absurd sizes, where they can be seen from the text.
+
+use tree_sitter::Node;
+
+use super::verdict::Capability;
+use super::walk::Walker;
+use super::walk::call::Call;
+use super::walk::origin::Value;
+use crate::python;
+
+/// Loop rounds that a person can wait for are far below this.
+const MANY_ROUNDS: f64 = 1e8;
+/// Elements or bytes at once: more than a large volume.
+const MANY_ELEMENTS: f64 = 2e9;
+/// Seconds of waiting that freeze the window for longer than a person expects.
+const LONG_SLEEP: f64 = 10.0;
+const ENDLESS_SLEEP: f64 = 120.0;
+
+/// The value of a number as Python writes it.
+pub(super) fn literal(text: &str) -> Option<f64> {
+    let text = text.replace('_', "");
+    let lower = text.to_ascii_lowercase();
+    for (prefix, radix) in [("0x", 16), ("0o", 8), ("0b", 2)] {
+        if let Some(digits) = lower.strip_prefix(prefix) {
+            return Some(u64::from_str_radix(digits, radix).map_or(f64::INFINITY, |n| n as f64));
+        }
+    }
+    text.parse().ok()
+}
+
+/// Two known numbers and an operator.
+pub(super) fn fold(a: f64, operator: &str, b: f64) -> Option<f64> {
+    let value = match operator {
+        "+" => a + b,
+        "-" => a - b,
+        "*" => a * b,
+        "/" if b != 0.0 => a / b,
+        "//" if b != 0.0 => (a / b).floor(),
+        "%" if b != 0.0 => a.rem_euclid(b),
+        "**" => a.powf(b),
+        "<<" => a * b.exp2(),
+        _ => return None,
+    };
+    (!value.is_nan()).then_some(value)
+}
+
+impl Walker<'_> {
+    /// Repetition and powers that no memory holds.
+    pub(super) fn huge(&mut self, node: Node<'_>, left: &Value, operator: &str, right: &Value) {
+        let container = |v: &Value| {
+            v.origins().iter().any(|o| {
+                use super::walk::origin::Origin;
+                matches!(o, Origin::Text(_) | Origin::Items(_))
+            })
+        };
+        let times = match operator {
+            "*" if container(left) => right.number(),
+            "*" if container(right) => left.number(),
+            // The size of the result in bits.
+            "**" => match (left.number(), right.number()) {
+                (Some(a), Some(b)) if a.fract() == 0.0 && a.abs() > 1.0 => {
+                    Some(b * a.abs().log2() * 10.0)
+                }
+                _ => None,
+            },
+            "<<" => right.number().map(|bits| bits * 10.0),
+            _ => None,
+        };
+        if times.is_some_and(|n| n > 5e8) {
+            self.note(node, Capability::Memory, true);
+        }
+    }
+}
+
+fn last_bound(call: &Call<'_>) -> Option<f64> {
+    let bounds: Vec<f64> = call
+        .arguments
+        .iter()
+        .map(|a| a.value.number())
+        .collect::<Option<_>>()?;
+    match bounds.as_slice() {
+        [stop] => Some(*stop),
+        [start, stop] => Some(stop - start),
+        [start, stop, step] if *step != 0.0 => Some((stop - start) / step),
+        _ => None,
+    }
+}
+
+pub(super) fn range<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
+    if last_bound(call).is_some_and(|n| n > MANY_ROUNDS) {
+        walker.note(call.node, Capability::Hang, true);
+    }
+    None
+}
+
+pub(super) fn sleep<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
+    let seconds = call.argument(0, &[]).and_then(|a| a.value.number());
+    if let Some(seconds) = seconds.filter(|s| *s > LONG_SLEEP) {
+        walker.note(call.node, Capability::Hang, seconds > ENDLESS_SLEEP);
+    }
+    Some(Value::plain())
+}
+
+/// `numpy.zeros(shape)`, `bytes(n)` and their like.
+pub(super) fn allocate<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
+    let shape = call.argument(0, &["shape"])?;
+    let parts = match shape.node.kind() {
+        "tuple" | "list" => python::children(shape.node),
+        _ => Vec::new(),
+    };
+    let size = if parts.is_empty() {
+        shape.value.number()
+    } else {
+        parts
+            .iter()
+            .map(|p| walker.eval(*p).number())
+            .try_fold(1.0, |size, n| n.map(|n| size * n))
+    };
+    if size.is_some_and(|n| n > MANY_ELEMENTS) {
+        walker.note(call.node, Capability::Memory, true);
+    }
+    None
+}
+
+/// `iter(function, sentinel)` may never meet its sentinel.
+pub(super) fn endless_iter<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
+    if call.arguments.len() > 1 && !walker.inside_loop_that_breaks(call.node) {
+        walker.note(call.node, Capability::Hang, true);
+        return None;
+    }
+    call.argument(0, &[]).map(|a| a.value.clone())
+}
+
+/// Looks at the loops and functions of the whole program, after it has been walked.
+pub(super) fn look<'t>(walker: &mut Walker<'t>, root: Node<'t>) {
+    let mut stack = vec![(root, 1.0f64)];
+    while let Some((node, rounds)) = stack.pop() {
+        let mut inner = rounds;
+        match node.kind() {
+            "while_statement" => endless_while(walker, node),
+            "for_statement" => inner *= rounds_of(walker, node),
+            "function_definition" => {
+                endless_recursion(walker, node);
+                inner = 1.0;
+            }
+            "lambda" => inner = 1.0,
+            "call" => self_application(walker, node),
+            kind if kind.ends_with("comprehension") || kind == "generator_expression" => {
+                for part in python::children(node) {
+                    if part.kind() == "for_in_clause" {
+                        inner *= rounds_of(walker, part);
+                    }
+                }
+            }
+            _ => {}
+        }
+        if inner > 1e10 && rounds <= 1e10 {
+            walker.note(node, Capability::Hang, true);
+        }
+        stack.extend(
+            python::children(node)
+                .into_iter()
+                .map(|child| (child, inner)),
+        );
+    }
+}
+
+/// Rounds of one `for`, when they are written as `range` of known numbers; else 1.
+fn rounds_of<'t>(walker: &mut Walker<'t>, node: Node<'t>) -> f64 {
+    let Some(source) = node.child_by_field_name("right") else {
+        return 1.0;
+    };
+    let called = source
+        .child_by_field_name("function")
+        .map_or("", |f| walker.text(f));
+    if source.kind() != "call" || called != "range" {
+        return 1.0;
+    }
+    let Some(list) = source.child_by_field_name("arguments") else {
+        return 1.0;
+    };
+    let numbers: Option<Vec<f64>> = python::children(list)
+        .iter()
+        .map(|a| walker.constant(*a))
+        .collect();
+    match numbers.as_deref() {
+        Some([stop]) => stop.max(1.0),
+        Some([start, stop]) => (stop - start).max(1.0),
+        Some([start, stop, step]) if *step != 0.0 => ((stop - start) / step).max(1.0),
+        _ => 1.0,
+    }
+}
+
+impl<'t> Walker<'t> {
+    /// A number written out, possibly with operators. Depth is bounded by the nesting limit of the whole check.
+    fn constant(&self, node: Node<'_>) -> Option<f64> {
+        match node.kind() {
+            "integer" | "float" => literal(self.text(node)),
+            "parenthesized_expression" => self.constant(node.named_child(0)?),
+            "binary_operator" => fold(
+                self.constant(node.child_by_field_name("left")?)?,
+                self.text(node.child_by_field_name("operator")?),
+                self.constant(node.child_by_field_name("right")?)?,
+            ),
+            _ => None,
+        }
+    }
+
+    fn inside_loop_that_breaks(&self, node: Node<'_>) -> bool {
+        let mut at = node.parent();
+        while let Some(parent) = at {
+            if parent.kind() == "for_statement" {
+                return leaves(parent);
+            }
+            if parent.kind() != "parenthesized_expression" {
+                return false;
+            }
+            at = parent.parent();
+        }
+        false
+    }
+}
+
+/// Whether the body of the loop `node` has a way out: `break` of this loop, `return`, `raise`, `yield`.
+fn leaves(node: Node<'_>) -> bool {
+    let mut stack: Vec<(Node<'_>, bool)> = python::fields(node, "body")
+        .into_iter()
+        .map(|body| (body, true))
+        .collect();
+    while let Some((at, same_loop)) = stack.pop() {
+        match at.kind() {
+            "break_statement" if same_loop => return true,
+            "return_statement" | "raise_statement" | "yield" => return true,
+            "function_definition" | "class_definition" | "lambda" => continue,
+            _ => {}
+        }
+        let same_loop = same_loop && !matches!(at.kind(), "for_statement" | "while_statement");
+        stack.extend(
+            python::children(at)
+                .into_iter()
+                .map(|child| (child, same_loop)),
+        );
+    }
+    false
+}
+
+fn endless_while(walker: &mut Walker<'_>, node: Node<'_>) {
+    let Some(condition) = node.child_by_field_name("condition") else {
+        return;
+    };
+    let text = walker.text(condition).trim_matches(['(', ')', ' ']);
+    let always = match condition.kind() {
+        "true" | "integer" | "parenthesized_expression" | "string" | "not_operator" => {
+            text == "True"
+                || literal(text).is_some_and(|n| n != 0.0)
+                || matches!(text, "not False" | "not 0" | "not None")
+                || (condition.kind() == "string" && text.len() > 2)
+        }
+        "comparison_operator" => {
+            let parts = python::children(condition);
+            parts.len() == 2
+                && parts.iter().all(|p| p.kind() == "integer")
+                && text.contains("==")
+                && walker.text(parts[0]) == walker.text(parts[1])
+        }
+        _ => false,
+    };
+    if always && !leaves(node) {
+        walker.note_why(
+            node,
+            Capability::Hang,
+            true,
+            "This loop never ends, and Slicer would not answer any more.",
+        );
+    }
+}
+
+/// A function that calls itself before any condition can stop it.
+fn endless_recursion(walker: &mut Walker<'_>, node: Node<'_>) {
+    let (Some(name), Some(body)) = (
+        node.child_by_field_name("name"),
+        node.child_by_field_name("body"),
+    ) else {
+        return;
+    };
+    let name = walker.text(name);
+    for statement in python::children(body) {
+        if !matches!(
+            statement.kind(),
+            "expression_statement" | "return_statement" | "assignment"
+        ) {
+            if matches!(statement.kind(), "function_definition" | "pass_statement") {
+                continue;
+            }
+            return;
+        }
+        if calls_always(walker, statement, name) {
+            walker.note_why(
+                statement,
+                Capability::Hang,
+                true,
+                "This function calls itself without an end.",
+            );
+            return;
+        }
+        if statement.kind() == "return_statement" {
+            return;
+        }
+    }
+}
+
+/// Whether evaluating `node` certainly calls `name`: not behind a condition, `and`/`or`, a lambda or a comprehension.
+fn calls_always(walker: &Walker<'_>, node: Node<'_>, name: &str) -> bool {
+    let mut stack = vec![node];
+    while let Some(at) = stack.pop() {
+        match at.kind() {
+            "conditional_expression" | "boolean_operator" | "lambda" => continue,
+            kind if kind.ends_with("comprehension") || kind == "generator_expression" => continue,
+            "call"
+                if at
+                    .child_by_field_name("function")
+                    .is_some_and(|f| f.kind() == "identifier" && walker.text(f) == name) =>
+            {
+                return true;
+            }
+            _ => {}
+        }
+        stack.extend(python::children(at));
+    }
+    false
+}
+
+/// `x(x)`: recursion without a name.
+fn self_application(walker: &mut Walker<'_>, node: Node<'_>) {
+    let (Some(function), Some(list)) = (
+        node.child_by_field_name("function"),
+        node.child_by_field_name("arguments"),
+    ) else {
+        return;
+    };
+    if function.kind() != "identifier" || list.kind() != "argument_list" {
+        return;
+    }
+    let name = walker.text(function);
+    if python::children(list)
+        .iter()
+        .any(|a| a.kind() == "identifier" && walker.text(*a) == name)
+    {
+        walker.note_why(
+            node,
+            Capability::Hang,
+            true,
+            "A function that is called with itself does not end.",
+        );
+    }
+}

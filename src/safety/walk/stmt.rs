@@ -1,0 +1,650 @@
+//! Statements: bindings of every kind, definitions, imports.
+
+use tree_sitter::Node;
+
+use super::Walker;
+use super::origin::{Origin, Value};
+use crate::python;
+use crate::safety::verdict::Capability;
+
+impl<'t> Walker<'t> {
+    /// All statements of a block.
+    pub(super) fn block(&mut self, node: Node<'t>) {
+        for child in python::children(node) {
+            self.statement(child);
+        }
+    }
+
+    pub(super) fn statement(&mut self, node: Node<'t>) {
+        match node.kind() {
+            "expression_statement" => {
+                for child in python::children(node) {
+                    self.statement(child);
+                }
+            }
+            "assignment" => {
+                self.assignment(node);
+            }
+            "augmented_assignment" => self.augmented(node),
+            "import_statement" => self.import(node),
+            "import_from_statement" => self.import_from(node),
+            "function_definition" => {
+                self.function(node, false);
+            }
+            "class_definition" => {
+                self.class(node);
+            }
+            "decorated_definition" => self.decorated(node),
+            "block" => self.block(node),
+            "if_statement"
+            | "elif_clause"
+            | "else_clause"
+            | "while_statement"
+            | "try_statement"
+            | "except_clause"
+            | "except_group_clause"
+            | "finally_clause"
+            | "case_clause"
+            | "match_statement" => self.branch(|w| {
+                for child in python::children(node) {
+                    w.branch_part(child);
+                }
+            }),
+            "for_statement" => self.branch(|w| {
+                w.for_target(node);
+                for field in ["body", "alternative"] {
+                    for part in python::fields(node, field) {
+                        w.statement(part);
+                    }
+                }
+            }),
+            "with_statement" => {
+                for child in python::children(node) {
+                    if child.kind() == "with_clause" {
+                        self.with_clause(child)
+                    } else {
+                        self.statement(child)
+                    }
+                }
+            }
+            "return_statement" => {
+                let value = self.all(node);
+                self.returned(&value);
+            }
+            "delete_statement" => {
+                for child in python::children(node) {
+                    self.delete(child);
+                }
+            }
+            "global_statement" | "nonlocal_statement" => {
+                for name in python::children(node) {
+                    let name = self.name_of(name);
+                    self.declare_global(&name);
+                }
+            }
+            "type_alias_statement" => self.type_alias(node),
+            "future_import_statement" => {}
+            _ => {
+                self.eval(node);
+            }
+        }
+    }
+
+    /// A part of a compound statement: a block or clause, an expression, or a pattern.
+    fn branch_part(&mut self, node: Node<'t>) {
+        match node.kind() {
+            "block"
+            | "elif_clause"
+            | "else_clause"
+            | "except_clause"
+            | "except_group_clause"
+            | "finally_clause"
+            | "case_clause" => self.statement(node),
+            "case_pattern" => self.pattern(node),
+            _ => {
+                self.eval(node);
+            }
+        }
+    }
+
+    /// A pattern of `match`: what it captures is not followed, and reading attributes by pattern is looked at by name.
+    fn pattern(&mut self, node: Node<'t>) {
+        match node.kind() {
+            "identifier" => {
+                let name = self.name_of(node);
+                self.bind(&name, &Value::unknown(), node.end_byte());
+            }
+            "class_pattern" => {
+                for child in python::children(node) {
+                    match child.kind() {
+                        "dotted_name" => {
+                            self.dotted(child);
+                        }
+                        _ => self.pattern(child),
+                    }
+                }
+            }
+            "keyword_pattern" => {
+                let parts = python::children(node);
+                if let Some(key) = parts.first() {
+                    let name = self.name_of(*key);
+                    let hidden = self.tables.listed("module_names", &name)
+                        || self.tables.listed("inner_attributes", &name)
+                        || name.starts_with("__");
+                    if hidden {
+                        self.note(node, Capability::Reflection, true);
+                    } else {
+                        self.member(&Value::unknown(), &name, node);
+                    }
+                }
+                for part in parts.iter().skip(1) {
+                    self.pattern(*part);
+                }
+            }
+            "dotted_name" => {
+                let parts = python::children(node);
+                if parts.len() == 1 {
+                    self.pattern(parts[0])
+                } else {
+                    drop(self.dotted(node))
+                }
+            }
+            _ => {
+                for child in python::children(node) {
+                    self.pattern(child);
+                }
+            }
+        }
+    }
+
+    /// `a.b.c` where the grammar has a dotted name and not attributes.
+    fn dotted(&mut self, node: Node<'t>) -> Value {
+        let parts = python::children(node);
+        let mut value = Value::unknown();
+        for (position, part) in parts.iter().enumerate() {
+            let name = self.name_of(*part);
+            value = if position == 0 {
+                self.read(&name, node)
+            } else {
+                self.member(&value, &name, node)
+            };
+        }
+        value
+    }
+
+    fn assignment(&mut self, node: Node<'t>) -> Value {
+        if let Some(annotation) = node.child_by_field_name("type") {
+            self.all(annotation);
+        }
+        let Some(left) = node.child_by_field_name("left") else {
+            return self.all(node);
+        };
+        let Some(right) = node.child_by_field_name("right") else {
+            if left.kind() != "identifier" {
+                self.eval(left);
+            }
+            return Value::unknown();
+        };
+        let value = if right.kind() == "assignment" {
+            self.assignment(right)
+        } else {
+            self.eval(right)
+        };
+        self.assign(left, &value, Some(right));
+        value
+    }
+
+    /// Binds `target` to `value`; `source` is the expression, to match tuples part by part.
+    pub(super) fn assign(&mut self, target: Node<'t>, value: &Value, source: Option<Node<'t>>) {
+        match target.kind() {
+            "identifier" => {
+                let name = self.name_of(target);
+                self.bind(
+                    &name,
+                    value,
+                    target.parent().map_or(target.end_byte(), |p| p.end_byte()),
+                );
+            }
+            "as_pattern_target"
+            | "parenthesized_expression"
+            | "list_splat_pattern"
+            | "list_splat"
+            | "dictionary_splat_pattern" => {
+                for child in python::children(target) {
+                    let inner = if target.kind().contains("splat") {
+                        Value::unknown()
+                    } else {
+                        value.clone()
+                    };
+                    self.assign(child, &inner, source);
+                }
+            }
+            "pattern_list" | "tuple_pattern" | "list_pattern" | "tuple" | "list"
+            | "expression_list" => {
+                let targets = python::children(target);
+                let parts = source
+                    .filter(|s| matches!(s.kind(), "tuple" | "list" | "expression_list"))
+                    .map(python::children)
+                    .filter(|parts| {
+                        parts.len() == targets.len()
+                            && parts
+                                .iter()
+                                .chain(&targets)
+                                .all(|p| !p.kind().contains("splat"))
+                    });
+                let element = self.elements(value);
+                for (position, inner) in targets.iter().enumerate() {
+                    match parts.as_ref().map(|p| p[position]) {
+                        Some(part) => {
+                            let part_value = self.eval(part);
+                            self.assign(*inner, &part_value, Some(part));
+                        }
+                        None => self.assign(*inner, &element, None),
+                    }
+                }
+            }
+            "attribute" => {
+                if let (Some(object), Some(attribute)) = (
+                    target.child_by_field_name("object"),
+                    target.child_by_field_name("attribute"),
+                ) {
+                    let base = self.eval(object);
+                    let name = self.name_of(attribute);
+                    self.store_member(&base, &name, value, target);
+                }
+            }
+            "subscript" => self.store_item(target, value),
+            _ => {
+                self.eval(target);
+            }
+        }
+    }
+
+    fn store_item(&mut self, target: Node<'t>, value: &Value) {
+        let base = match target.child_by_field_name("value") {
+            Some(base) => self.eval(base),
+            None => Value::unknown(),
+        };
+        for index in python::fields(target, "subscript") {
+            let key = self.eval(index);
+            self.leak(&key, target);
+        }
+        self.leak(value, target);
+        for origin in base.origins() {
+            match origin {
+                Origin::Items(index) => self.items[*index].merge(value),
+                Origin::Object(kind) => {
+                    if let Some(need) = self.tables.need(kind, "[]=") {
+                        self.note_need(target, need);
+                    }
+                }
+                Origin::Name(name)
+                    if self.tables.space(name).is_some() && !name.starts_with("@any") =>
+                {
+                    self.note(target, Capability::Reflection, true);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn augmented(&mut self, node: Node<'t>) {
+        let value = node
+            .child_by_field_name("right")
+            .map_or_else(Value::unknown, |r| self.eval(r));
+        let Some(left) = node.child_by_field_name("left") else {
+            return;
+        };
+        if left.kind() == "subscript" {
+            self.eval(left);
+            self.store_item(left, &Value::plain());
+            return;
+        }
+        let base = self.eval(left);
+        for origin in base.origins() {
+            match origin {
+                Origin::Object(kind) => {
+                    if let Some(need) = self.tables.need(kind, "[]=") {
+                        self.note_need(left, need);
+                    }
+                }
+                Origin::Items(index) => {
+                    let added = self.elements(&value);
+                    self.items[*index].merge(&added);
+                }
+                _ => {}
+            }
+        }
+        let mut result = base.clone();
+        result.add(Origin::Plain);
+        self.assign(left, &result, None);
+    }
+
+    fn delete(&mut self, node: Node<'t>) {
+        match node.kind() {
+            "identifier" => {
+                let name = self.name_of(node);
+                self.unbind(&name);
+            }
+            "attribute" => {
+                if let (Some(object), Some(attribute)) = (
+                    node.child_by_field_name("object"),
+                    node.child_by_field_name("attribute"),
+                ) {
+                    let base = self.eval(object);
+                    let name = self.name_of(attribute);
+                    self.store_member(&base, &name, &Value::plain(), node);
+                }
+            }
+            "subscript" => {
+                self.eval(node);
+                self.store_item(node, &Value::plain());
+            }
+            _ => {
+                for child in python::children(node) {
+                    self.delete(child);
+                }
+            }
+        }
+    }
+
+    fn with_clause(&mut self, node: Node<'t>) {
+        for item in python::children(node) {
+            let Some(value) = item.child_by_field_name("value") else {
+                self.all(item);
+                continue;
+            };
+            self.eval(value);
+        }
+    }
+
+    fn decorated(&mut self, node: Node<'t>) {
+        for child in python::children(node) {
+            match child.kind() {
+                "decorator" => {
+                    let value = self.all(child);
+                    self.leak(&value, child);
+                }
+                "function_definition" => {
+                    let index = self.function(child, true);
+                    self.functions[index].escaped = true;
+                }
+                "class_definition" => self.class(child),
+                _ => {
+                    self.eval(child);
+                }
+            }
+        }
+    }
+
+    /// A function definition; gives its number.
+    fn function(&mut self, node: Node<'t>, decorated: bool) -> usize {
+        let index = self.function_at(node);
+        let method = self.class_around();
+        if let Some(generics) = node.child_by_field_name("type_parameters") {
+            self.all(generics);
+        }
+        if let Some(result) = node.child_by_field_name("return_type") {
+            self.all(result);
+        }
+        let first = match method {
+            Some(class) if !decorated => Some(Value::of(Origin::Instance(class))),
+            Some(class) => {
+                let mut either = Value::of(Origin::Instance(class));
+                either.add(Origin::Unknown);
+                Some(either)
+            }
+            None => None,
+        };
+        self.functions[index].method = method.is_some();
+        if let Some(parameters) = node.child_by_field_name("parameters") {
+            self.parameters(index, parameters, first);
+        }
+        if let Some(name) = node.child_by_field_name("name") {
+            let name = self.name_of(name);
+            let end = node.end_byte();
+            self.bind(&name, &Value::of(Origin::Function(index)), end);
+        }
+        if let Some(body) = node.child_by_field_name("body") {
+            let outer = self.current_function.replace(index);
+            let scope = self.functions[index].scope;
+            let branches = std::mem::take(&mut self.branches);
+            self.inside(scope, |w| w.block(body));
+            self.branches = branches;
+            self.current_function = outer;
+        }
+        index
+    }
+
+    fn class_around(&self) -> Option<usize> {
+        self.class_of_scope.get(&self.scope).copied()
+    }
+
+    /// Binds parameters: to what calls pass, to defaults, and to unknown where others may call.
+    pub(super) fn parameters(&mut self, index: usize, node: Node<'t>, first: Option<Value>) {
+        let (scope, escaped) = (self.functions[index].scope, self.functions[index].escaped);
+        let mut names = Vec::new();
+        for parameter in python::children(node) {
+            if let Some(annotation) = parameter.child_by_field_name("type") {
+                self.all(annotation);
+            }
+            let mut value = match parameter.child_by_field_name("value") {
+                Some(default) => self.eval(default),
+                None => Value::nothing(),
+            };
+            if names.is_empty()
+                && let Some(first) = &first
+            {
+                value.merge(first);
+            }
+            let splat = parameter.kind().contains("splat")
+                || python::children(parameter)
+                    .first()
+                    .is_some_and(|c| c.kind().contains("splat"));
+            let target = parameter
+                .child_by_field_name("name")
+                .or_else(|| (parameter.kind() == "identifier").then_some(parameter))
+                .or_else(|| first_identifier(parameter));
+            let Some(target) = target else { continue };
+            let name = self.name_of(target);
+            // Unknown where nothing is known to be passed, and where more callers are possible than we see.
+            let passed = self
+                .own_variable(scope, &name)
+                .is_some_and(|v| !v.is_empty());
+            if splat || escaped || (value.is_empty() && !passed) {
+                value.add(Origin::Unknown);
+            }
+            self.bind_in(scope, &name, &value, Some(0));
+            names.push(if splat { format!("*{name}") } else { name });
+        }
+        self.functions[index].parameters = names;
+    }
+
+    fn class(&mut self, node: Node<'t>) {
+        let index = self.class_at(node);
+        if let Some(generics) = node.child_by_field_name("type_parameters") {
+            self.all(generics);
+        }
+        if let Some(bases) = node.child_by_field_name("superclasses") {
+            for base in python::children(bases) {
+                let value = if base.kind() == "keyword_argument" {
+                    base.child_by_field_name("value")
+                        .map_or_else(Value::unknown, |v| self.eval(v))
+                } else {
+                    self.eval(base)
+                };
+                self.leak(&value, base);
+                self.classes[index].bases.merge(&value);
+            }
+        }
+        if let Some(name) = node.child_by_field_name("name") {
+            let name = self.name_of(name);
+            self.bind(&name, &Value::of(Origin::Class(index)), node.end_byte());
+        }
+        if let Some(body) = node.child_by_field_name("body") {
+            let scope = self.classes[index].scope;
+            self.inside(scope, |w| w.block(body));
+        }
+    }
+
+    fn type_alias(&mut self, node: Node<'t>) {
+        let parts = python::fields(node, "left");
+        for child in python::children(node) {
+            if parts.contains(&child) {
+                continue;
+            }
+            self.all(child);
+        }
+        if let Some(name) = parts.first().and_then(|l| first_identifier(*l)) {
+            let name = self.name_of(name);
+            self.bind(&name, &Value::unknown(), node.end_byte());
+        }
+    }
+
+    fn import(&mut self, node: Node<'t>) {
+        for name in python::fields(node, "name") {
+            let (path, alias) = self.import_name(name);
+            let module = self.import_path(&path, name);
+            match alias {
+                Some(alias) => self.bind_import(&alias, &module, node, name),
+                None => {
+                    let root = path.split('.').next().unwrap_or(&path).to_owned();
+                    let value = if root == path {
+                        module
+                    } else {
+                        self.module_value(&root)
+                    };
+                    self.bind_import(&root, &value, node, name);
+                }
+            }
+        }
+    }
+
+    fn import_from(&mut self, node: Node<'t>) {
+        let Some(module) = node.child_by_field_name("module_name") else {
+            return;
+        };
+        if module.kind() == "relative_import" {
+            self.note(module, Capability::UnknownModule, false);
+        }
+        let path = self.name_of(module).split_whitespace().collect::<String>();
+        let base = self.import_path(&path, module);
+        if python::children(node)
+            .iter()
+            .any(|c| c.kind() == "wildcard_import")
+        {
+            if self.tables.space(&path).is_some() && !self.stars.contains(&path) {
+                self.stars.push(path);
+            }
+            return;
+        }
+        for name in python::fields(node, "name") {
+            let (path, alias) = self.import_name(name);
+            let value = self.member(&base, &path, name);
+            let bound = alias.unwrap_or(path);
+            self.bind_import(&bound, &value, node, name);
+        }
+    }
+
+    fn bind_import(&mut self, name: &str, value: &Value, node: Node<'t>, at: Node<'t>) {
+        let builtin = self.tables.need("builtins", name).is_some();
+        let module = value
+            .origins()
+            .iter()
+            .any(|o| matches!(o, Origin::Name(n) if self.tables.space(n).is_some()));
+        // `import numpy as json`: read as one module, is another.
+        let origin = value.origins().iter().find_map(|o| match o {
+            Origin::Name(n) => Some(n.rsplit('.').next().unwrap_or(n).to_owned()),
+            _ => None,
+        });
+        let other = module
+            && origin.is_some_and(|o| !o.starts_with(name))
+            && self.tables.space(name).is_some();
+        if other {
+            self.note_why(
+                at,
+                Capability::Reflection,
+                true,
+                "A module is given the name of another module.",
+            );
+        }
+        if builtin && module {
+            self.note_why(
+                at,
+                Capability::Reflection,
+                true,
+                "A module is given the name of a builtin function.",
+            );
+        }
+        self.bind(name, value, node.end_byte());
+    }
+
+    fn import_name(&mut self, node: Node<'t>) -> (String, Option<String>) {
+        let path = node.child_by_field_name("name").unwrap_or(node);
+        let alias = node.child_by_field_name("alias").map(|a| self.name_of(a));
+        let raw = self.text(path);
+        let name = self.name_of(path).split_whitespace().collect::<String>();
+        if !raw.is_ascii() && name.is_ascii() {
+            self.note_why(
+                path,
+                Capability::Reflection,
+                true,
+                "A module name is written with look-alike letters.",
+            );
+        }
+        (name, alias)
+    }
+
+    /// Imports `path`: what it needs by itself, and the module.
+    fn import_path(&mut self, path: &str, node: Node<'t>) -> Value {
+        let mut prefix = String::new();
+        let mut value = Value::unknown();
+        for part in path.split('.') {
+            if prefix.is_empty() {
+                prefix.push_str(part);
+                if self.tables.import(&prefix).is_none() && self.tables.space(&prefix).is_none() {
+                    let why = format!(
+                        "The module `{path}` is not on the list of modules known to be harmless."
+                    );
+                    self.note_with(
+                        node,
+                        Capability::UnknownModule,
+                        false,
+                        Some(why),
+                        None,
+                        Some(path.to_owned()),
+                    );
+                    return Value::unknown();
+                }
+                if let Some(need) = self.tables.import(&prefix) {
+                    self.note_need(node, need);
+                    if self.tables.space(&prefix).is_none() {
+                        return Value::unknown();
+                    }
+                }
+                value = self.module_value(&prefix);
+            } else {
+                value = self.member(&value, part, node);
+                prefix = format!("{prefix}.{part}");
+            }
+        }
+        value
+    }
+
+    fn module_value(&self, name: &str) -> Value {
+        if self.tables.space(name).is_some() {
+            Value::of(Origin::Name(name.into()))
+        } else {
+            Value::unknown()
+        }
+    }
+}
+
+fn first_identifier(node: Node<'_>) -> Option<Node<'_>> {
+    if node.kind() == "identifier" {
+        return Some(node);
+    }
+    python::children(node)
+        .into_iter()
+        .find_map(first_identifier)
+}
