@@ -28,6 +28,7 @@ use crate::resources;
 use crate::store::{self, Conversations, Keys, Paths, StoreError};
 
 pub use events::EventSender;
+pub use preferences::test_connection;
 pub use record::{RunRecord, ToolCallRecord, TurnRecord, VerdictRecord, turns};
 pub use slicer_link::SlicerTarget;
 pub use turns::read_events;

@@ -7,8 +7,8 @@ use tokio_util::sync::CancellationToken;
 use super::control::Control;
 use super::turns;
 use super::types::*;
-use crate::llm::{self, Endpoint};
-use crate::store;
+use crate::llm::{self, Catalogue};
+use crate::store::{self, Keys};
 
 impl Control {
     pub(super) async fn tell_settings(&self) {
@@ -25,7 +25,7 @@ impl Control {
                 models: catalogue.models(&provider.id).map(|model| model.id.clone()).collect(),
             })
             .collect();
-        let (_, key) = turns::key_of(&self.shared, &self.settings.model.provider).await;
+        let (_, key) = turns::key_of(catalogue, &self.shared.keys, &self.settings.model.provider).await;
         let settings = Box::new(self.settings.clone());
         self.shared.events.send(Event::Settings { settings, providers, key }).await;
     }
@@ -90,26 +90,42 @@ impl Control {
         let shared = Arc::clone(&self.shared);
         tokio::spawn(async move {
             shared.events.send(Event::TestStarted).await;
-            let report = match turns::endpoint(&shared, &settings).await {
-                Ok(None) => ConnectionReport { ok: true, model_available: Some(true), ..ConnectionReport::default() },
-                Ok(Some(endpoint)) => {
-                    let api_key = key.map(|Secret(key)| key).or(endpoint.api_key.clone());
-                    test(&shared, Endpoint { api_key, ..endpoint }, &cancel).await
-                }
-                Err(problem) => ConnectionReport { error: Some(problem), ..ConnectionReport::default() },
-            };
+            let key = key.or_else(|| shared.api_key.clone());
+            let report = test(&shared.catalogue, &shared.keys, &settings, key, &cancel).await;
             shared.events.send(Event::TestFinished { report }).await;
         });
     }
 }
 
-/// The connection test itself, by the same client as a turn.
-pub async fn test(shared: &turns::Shared, endpoint: Endpoint, cancel: &CancellationToken) -> ConnectionReport {
-    let failed =
-        |error: llm::LlmError| ConnectionReport { error: Some(turns::llm_problem(&error)), ..Default::default() };
-    let client = match llm::Client::new(endpoint, &shared.catalogue) {
+/// The connection test, by the same client as a turn, for a surface without an engine.
+pub async fn test_connection(
+    catalogue: &Catalogue,
+    settings: &Settings,
+    key: Option<Secret>,
+    cancel: &CancellationToken,
+) -> ConnectionReport {
+    test(catalogue, &Arc::new(Keys::default()), settings, key, cancel).await
+}
+
+async fn test(
+    catalogue: &Catalogue,
+    keys: &Arc<Keys>,
+    settings: &Settings,
+    key: Option<Secret>,
+    cancel: &CancellationToken,
+) -> ConnectionReport {
+    let failed = |problem: Problem| ConnectionReport { error: Some(problem), ..ConnectionReport::default() };
+    let endpoint = match turns::endpoint(catalogue, keys, key.as_ref(), settings).await {
+        // The built-in recipes are always there.
+        Ok(None) => {
+            return ConnectionReport { ok: true, model_available: Some(true), ..ConnectionReport::default() };
+        }
+        Ok(Some(endpoint)) => endpoint,
+        Err(problem) => return failed(problem),
+    };
+    let client = match llm::Client::new(endpoint, catalogue) {
         Ok(client) => client,
-        Err(error) => return failed(error),
+        Err(error) => return failed(turns::llm_problem(&error)),
     };
     match client.test_connection(cancel).await {
         Ok(outcome) => ConnectionReport {
@@ -120,6 +136,6 @@ pub async fn test(shared: &turns::Shared, endpoint: Endpoint, cancel: &Cancellat
             tools: outcome.tools,
             error: None,
         },
-        Err(error) => failed(error),
+        Err(error) => failed(turns::llm_problem(&error)),
     }
 }

@@ -84,7 +84,7 @@ pub async fn run(
     } else {
         (None, None)
     };
-    let endpoint = endpoint(shared, &order.settings).await;
+    let endpoint = endpoint(&shared.catalogue, &shared.keys, shared.api_key.as_ref(), &order.settings).await;
     let client;
     let brain = match (&order.job, &endpoint) {
         (Job::Program(code), _) => Brain::Given { code: code.clone() },
@@ -158,17 +158,22 @@ fn limits(shared: &Shared, settings: &Settings) -> Limits {
     }
 }
 
-/// Where the model is; `None` for the built-in recipes.
+/// Where the model is; `None` for the built-in recipes. `given` is a key that goes before all others.
 ///
 /// # Errors
-/// A provider that does not exist, or lacks what it needs.
-pub async fn endpoint(shared: &Shared, settings: &Settings) -> Result<Option<Endpoint>, Problem> {
+/// A provider that does not exist.
+pub async fn endpoint(
+    catalogue: &Catalogue,
+    keys: &Arc<Keys>,
+    given: Option<&Secret>,
+    settings: &Settings,
+) -> Result<Option<Endpoint>, Problem> {
     let model = &settings.model;
     if model.provider == "recipes" {
         return Ok(None);
     }
-    let Some(provider) = shared.catalogue.provider(&model.provider) else {
-        let names: Vec<&str> = shared.catalogue.providers().iter().map(|provider| provider.id.as_str()).collect();
+    let Some(provider) = catalogue.provider(&model.provider) else {
+        let names: Vec<&str> = catalogue.providers().iter().map(|provider| provider.id.as_str()).collect();
         return Err(Problem {
             kind: "BadRequest".into(),
             message: format!("There is no provider called “{}”.", model.provider),
@@ -176,19 +181,19 @@ pub async fn endpoint(shared: &Shared, settings: &Settings) -> Result<Option<End
         });
     };
     let base_url = if model.base_url.is_empty() { provider.base_url.clone() } else { model.base_url.clone() };
-    let api_key = match &shared.api_key {
+    let api_key = match given {
         Some(Secret(key)) => Some(key.clone()),
-        None => key_of(shared, &model.provider).await.0,
+        None => key_of(catalogue, keys, &model.provider).await.0,
     };
     Ok(Some(Endpoint { provider: model.provider.clone(), base_url, model: model.model.clone(), api_key }))
 }
 
 /// A provider's key and where it comes from.
-pub async fn key_of(shared: &Shared, provider: &str) -> (Option<String>, KeyOrigin) {
-    let Some(known) = shared.catalogue.provider(provider) else { return (None, KeyOrigin::NotSet) };
+pub async fn key_of(catalogue: &Catalogue, keys: &Arc<Keys>, provider: &str) -> (Option<String>, KeyOrigin) {
+    let Some(known) = catalogue.provider(provider) else { return (None, KeyOrigin::NotSet) };
     let variable = known.key_variable.clone();
     let needed = known.needs_key;
-    let (keys, provider) = (Arc::clone(&shared.keys), provider.to_owned());
+    let (keys, provider) = (Arc::clone(keys), provider.to_owned());
     let found = tokio::task::spawn_blocking(move || keys.lookup(&provider, variable.as_deref())).await;
     match found.unwrap_or((None, KeyOrigin::NotSet)) {
         (None, _) if !needed => (None, KeyOrigin::NotNeeded),
@@ -242,12 +247,5 @@ pub async fn capture(shared: &Arc<Shared>, link: &SlicerLink, conversation: Conv
         }
         Ok(Err(error)) => tracing::error!("the picture could not be saved: {error}"),
         Err(error) => tracing::error!("the picture could not be saved: {error}"),
-    }
-}
-
-/// Stores a fact outside a turn; a failure is logged, because there is no turn to fail.
-pub async fn note(shared: &Shared, conversation: &ConversationId, event: TurnEvent) {
-    if let Err(error) = store_and_show(&shared.store, &shared.events, conversation, event).await {
-        tracing::error!("{error}");
     }
 }

@@ -5,9 +5,9 @@ mod packages;
 mod process;
 mod python;
 
-pub use packages::{PackageError, ensure, missing};
+pub use packages::{PackageError, ensure, install_command, missing};
 pub use process::{ChildGuard, has_display, is_alive, open_folder};
-pub use python::{Python, PythonError, find_python, venv_python};
+pub use python::{Python, PythonError, find_python, look_for_python, venv_python};
 
 use std::path::Path;
 

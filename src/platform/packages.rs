@@ -83,10 +83,36 @@ pub fn ensure(ids: &[&str], progress: &dyn Fn(&str)) -> Result<(), PackageError>
     install(&needs, progress, |needs| needs.iter().filter(|need| !is_met(need)).cloned().collect())
 }
 
+/// The command that would bring what is missing of `ids`, for a person to type; `None` when nothing is.
+pub fn install_command(ids: &[&str]) -> Option<String> {
+    let needs = missing_needs(ids).ok().filter(|needs| !needs.is_empty())?;
+    Some(command_for(&needs))
+}
+
 /// As [`ensure`] for one need whose absence was found out in another way than by the table.
 pub(super) fn install_one(id: &str, progress: &dyn Fn(&str)) -> Result<(), PackageError> {
     let needs: Vec<Need> = table()?.into_iter().filter(|need| need.id == id).collect();
     install(&needs, progress, |_| Vec::new())
+}
+
+fn package_names(needs: &[Need], pick: fn(&Need) -> &Vec<String>) -> Vec<String> {
+    let mut names: Vec<String> = needs.iter().flat_map(|need| pick(need).clone()).collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
+fn command_for(needs: &[Need]) -> String {
+    let debian = package_names(needs, |need| &need.debian).join(" ");
+    if find_command("apt-get").is_some() {
+        format!("sudo apt-get install -y {debian}")
+    } else if find_command("dnf").is_some() {
+        format!("sudo dnf install {}", package_names(needs, |need| &need.fedora).join(" "))
+    } else if find_command("pacman").is_some() {
+        format!("sudo pacman -S {}", package_names(needs, |need| &need.arch).join(" "))
+    } else {
+        format!("your package manager (Debian names: {debian})")
+    }
 }
 
 fn install(
@@ -98,27 +124,11 @@ fn install(
         return Ok(());
     }
     let what = joined(needs.iter().map(|need| need.what.clone()));
-    let packages = |pick: fn(&Need) -> &Vec<String>| {
-        let mut names: Vec<String> = needs.iter().flat_map(|need| pick(need).clone()).collect();
-        names.sort();
-        names.dedup();
-        names
-    };
-    if find_command("apt-get").is_none() {
-        let command = if find_command("dnf").is_some() {
-            format!("sudo dnf install {}", packages(|need| &need.fedora).join(" "))
-        } else if find_command("pacman").is_some() {
-            format!("sudo pacman -S {}", packages(|need| &need.arch).join(" "))
-        } else {
-            format!("your package manager (Debian names: {})", packages(|need| &need.debian).join(" "))
-        };
+    let command = command_for(needs);
+    if find_command("apt-get").is_none() || !is_root() {
         return Err(PackageError::Missing { what, command });
     }
-    let names = packages(|need| &need.debian);
-    let command = format!("sudo apt-get install -y {}", names.join(" "));
-    if !is_root() {
-        return Err(PackageError::Missing { what, command });
-    }
+    let names = package_names(needs, |need| &need.debian);
     progress(&format!("Installing {what} ({})…", names.join(" ")));
     let failed = |reason: String| PackageError::InstallFailed { what: what.clone(), command: command.clone(), reason };
     apt_install(&names).map_err(failed)?;

@@ -50,12 +50,18 @@ pub fn find_python(progress: &dyn Fn(&str)) -> Result<Python, PythonError> {
     } else if seen.iter().any(|candidate| candidate.supported) && cfg!(target_os = "linux") {
         packages::install_one("python-venv", progress)?;
     }
+    look_for_python()
+}
+
+/// As [`find_python`], but installs nothing.
+///
+/// # Errors
+/// [`PythonError::NotFound`] with what was found instead.
+pub fn look_for_python() -> Result<Python, PythonError> {
     let mut seen = Vec::new();
     search(&mut seen).ok_or_else(|| {
         let list: Vec<String> = seen.into_iter().map(|candidate| candidate.description).collect();
-        PythonError::NotFound {
-            seen: if list.is_empty() { String::new() } else { format!(" (found: {})", list.join(", ")) },
-        }
+        PythonError::NotFound { seen: if list.is_empty() { String::new() } else { format!(" (found: {})", list.join(", ")) } }
     })
 }
 

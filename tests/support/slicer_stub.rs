@@ -65,16 +65,9 @@ impl SlicerStub {
         Self::start_on("127.0.0.1:0", handler).await
     }
 
-    pub async fn start_on(
-        address: &str,
-        handler: impl Fn(&Seen) -> Answer + Send + Sync + 'static,
-    ) -> Self {
+    pub async fn start_on(address: &str, handler: impl Fn(&Seen) -> Answer + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind(address).await.unwrap();
-        let stub = Self {
-            address: listener.local_addr().unwrap(),
-            seen: Arc::default(),
-            most_at_once: Arc::default(),
-        };
+        let stub = Self { address: listener.local_addr().unwrap(), seen: Arc::default(), most_at_once: Arc::default() };
         let (seen, most) = (Arc::clone(&stub.seen), Arc::clone(&stub.most_at_once));
         let now = Arc::new(AtomicUsize::new(0));
         let handler: Arc<Handler> = Arc::new(handler);
@@ -109,12 +102,7 @@ impl SlicerStub {
     }
 }
 
-async fn connection(
-    mut stream: TcpStream,
-    from: SocketAddr,
-    seen: &Mutex<Vec<Seen>>,
-    handler: &Arc<Handler>,
-) {
+async fn connection(mut stream: TcpStream, from: SocketAddr, seen: &Mutex<Vec<Seen>>, handler: &Arc<Handler>) {
     let Some(request) = read_request(&mut stream, from).await else {
         return;
     };
@@ -124,9 +112,7 @@ async fn connection(
     let answer = if !understood {
         Answer::Never
     } else if request.method == "OPTIONS" {
-        Answer::Pieces(vec![
-            b"HTTP/1.1 204 No Content\r\nConnection: keep-alive\r\n".to_vec(),
-        ])
+        Answer::Pieces(vec![b"HTTP/1.1 204 No Content\r\nConnection: keep-alive\r\n".to_vec()])
     } else if request.target.starts_with("/slicer/exec") && request.body.is_empty() {
         Answer::NotFound
     } else {
@@ -173,14 +159,7 @@ async fn read_request(stream: &mut TcpStream, from: SocketAddr) -> Option<Seen> 
             let mut words = head.split(' ').map(str::to_owned);
             let (method, target) = (words.next()?, words.next()?);
             let body = String::from_utf8_lossy(&got[end..whole?]).into_owned();
-            return Some(Seen {
-                method,
-                target,
-                head,
-                body,
-                reads,
-                from,
-            });
+            return Some(Seen { method, target, head, body, reads, from });
         }
     }
 }
