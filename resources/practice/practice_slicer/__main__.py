@@ -12,8 +12,9 @@ import shutil
 import sys
 import tempfile
 import time
+import traceback
 
-from . import checks, parent_watch, made_up
+from . import checks, made_up, parent_watch
 from .event_loop import loop
 
 
@@ -39,56 +40,62 @@ def _draw_shown_views():
     import slicer
 
     for widget in slicer.app.layoutManager().shown():
-        if hasattr(widget, "renderView"):
+        if widget.renderView() is not None:
             widget.renderView().renderIfNeeded()
 
 
-def _serve(arguments, folder, stdout):
+def _serve(arguments, folder, stdout, sock):
     """Start everything and run until told to stop.  Returns the exit code."""
     started = time.monotonic()
     from . import startup
-    from .web_server import HOST, WebServer
+    from .web_server import WebServer
 
-    try:
-        server = WebServer(arguments.port, not arguments.no_exec)
-    except OSError as error:
-        raise checks.CannotStart(
-            checks.EXIT_PORT_TAKEN,
-            f"The practice Slicer cannot listen on port {arguments.port}: {error.strerror or error} "
-            "(end what uses it, or start with --port 0).",
-        ) from error
+    loop.stop_on_signals()
     startup.start(folder, with_data=not arguments.no_data)
     made_up.clear()  # what the start itself touched says nothing about the user's code
     made_up.strict = arguments.strict_qt
+    server = WebServer(sock, not arguments.no_exec)
     loop.idle.append(_draw_shown_views)
-    loop.stop_on_signals()
 
     def ready():
-        print(f"ready on {HOST}:{server.port}", file=stdout, flush=True)
+        host, port = server.sock.getsockname()
         print(f"The practice Slicer started in {time.monotonic() - started:.2f} s.", file=sys.stderr, flush=True)
+        print(f"ready on {host}:{port}", file=stdout, flush=True)
 
     loop.post(ready)
     return loop.run()
 
 
 def main(words=None):
+    """Run the practice Slicer; ends the process."""
     arguments = _arguments(words)
     faulthandler.enable(sys.stderr)
     folder = None
+
+    def clean_up():
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    code = 1
     try:
         checks.check_packages()
         checks.check_drawing()
+        sock = checks.reserve_port(arguments.port)
         folder = tempfile.mkdtemp(prefix="practice-slicer-")
         if arguments.parent_pid is not None:
-            parent_watch.end_with(arguments.parent_pid, lambda: shutil.rmtree(folder, ignore_errors=True))
-        code = _serve(arguments, folder, _redirect_stdout())
+            parent_watch.end_with(arguments.parent_pid, clean_up)
+        code = _serve(arguments, folder, _redirect_stdout(), sock)
     except checks.CannotStart as reason:
         print(reason, file=sys.stderr)
         code = reason.code
-    if folder is not None:
-        shutil.rmtree(folder, ignore_errors=True)
-    sys.stderr.flush()
-    os._exit(code)  # the destructors of VTK and Mesa may crash at the end; nothing is left to be saved
+    except SystemExit:
+        code = 0  # told to stop while starting
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        clean_up()
+        sys.stderr.flush()
+        os._exit(code)  # the destructors of VTK and Mesa may crash at the end; nothing is left to be saved
 
 
 if __name__ == "__main__":

@@ -7,11 +7,14 @@ Python ends with a traceback.  Each of these has its own exit code instead.
 import ctypes
 import importlib.util
 import os
+import socket
 import sys
 
 EXIT_NO_OPENGL = 4
 EXIT_NO_PACKAGE = 5
 EXIT_PORT_TAKEN = 6
+
+HOST = "127.0.0.1"
 
 PACKAGES = (  # module to import, package to install
     ("slicer_core", "slicer-core"),
@@ -68,3 +71,20 @@ def check_drawing():
         "The practice Slicer cannot draw here because neither EGL nor OSMesa is installed (install one with: "
         "apt-get install -y libegl1 libegl-mesa0 libgl1-mesa-dri, or: apt-get install -y libosmesa6).",
     )
+
+
+def reserve_port(port):
+    """A socket bound to the port on 127.0.0.1 (0: any free one); it does not listen yet.  Raises CannotStart."""
+    sock = socket.socket()
+    if os.name == "posix":  # elsewhere this would let two servers share a port
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        sock.bind((HOST, port))
+    except (OSError, OverflowError) as error:
+        sock.close()
+        raise CannotStart(
+            EXIT_PORT_TAKEN,
+            f"The practice Slicer cannot listen on port {port}: {getattr(error, 'strerror', None) or error} "
+            "(end what uses it, or start with --port 0).",
+        ) from error
+    return sock

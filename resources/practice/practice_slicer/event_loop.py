@@ -30,6 +30,7 @@ class EventLoop:
         self.posted = []
         self.sequence = itertools.count()
         self.quit = False
+        self.running = False
         self.exit_code = 0
         self.idle = []  # called when nothing else is to be done, once after each burst of events
         self._wakeup = None  # the socket pair that signals write to
@@ -130,6 +131,7 @@ class EventLoop:
 
     def run(self):
         """Run until `quit` is set.  Returns the exit code."""
+        self.running = True
         settled = False  # the idle work after the last event has been done
         while not self.quit:
             if self.process(LONGEST_SLEEP if settled else IDLE_DELAY):
@@ -153,7 +155,7 @@ class EventLoop:
             if self.quit:
                 os._exit(0)  # asked twice: the running code does not let go
             self.quit = True
-            if frame is not None and _depth:
+            if _depth or not self.running:  # get out of the code that runs, or of the start
                 raise SystemExit(0)
 
         signal.signal(signal.SIGINT, stop)

@@ -45,7 +45,7 @@ class qSlicerLayoutManager(QWidget):
     def fitViews(self):
         """Give each shown view its size in the main window."""
         for widget, (_, _, width, height) in self.places():
-            if (widget.width, widget.height) != (width, height) and hasattr(widget, "renderView"):
+            if (widget.width, widget.height) != (width, height):
                 widget.resize(width, height)
 
     def places(self):
@@ -54,8 +54,8 @@ class qSlicerLayoutManager(QWidget):
         boxes = layout_geometry.places(self._logic.GetLayoutNode().GetLayoutRootElement(), area)
         found = []
         for widget, (x, y, width, height) in zip(self.shown(), self._boxes_in_order(boxes, area)):
-            size = (max(32, width - GAP), max(32, height - BAR_HEIGHT - GAP))
-            found.append((widget, (x + GAP // 2, y + BAR_HEIGHT + GAP // 2) + size))
+            size = (max(32, width - GAP), max(32, height - BAR_HEIGHT))
+            found.append((widget, (x + GAP // 2, y + BAR_HEIGHT) + size))
         return found
 
     def _boxes_in_order(self, boxes, area):
@@ -140,12 +140,12 @@ class qSlicerLayoutManager(QWidget):
         return len(self._kind("vtkMRMLPlotViewNode"))
 
     def tableWidget(self, i):
-        l = self._kind("vtkMRMLTableViewNode")
-        return l[i] if i < len(l) else None
+        widgets = self._kind("vtkMRMLTableViewNode")
+        return widgets[i] if i < len(widgets) else None
 
     def plotWidget(self, i):
-        l = self._kind("vtkMRMLPlotViewNode")
-        return l[i] if i < len(l) else None
+        widgets = self._kind("vtkMRMLPlotViewNode")
+        return widgets[i] if i < len(widgets) else None
 
     def viewWidget(self, node):
         return self._widgets.get(node.GetID())
@@ -176,5 +176,5 @@ class qSlicerLayoutManager(QWidget):
 
     def setRenderPaused(self, b):
         for w in self._widgets.values():
-            if hasattr(w, "renderView"):
+            if w.renderView() is not None:
                 w.renderView().setRenderPaused(b)

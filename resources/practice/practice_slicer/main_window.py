@@ -10,7 +10,7 @@ import slicer
 from PIL import Image, ImageDraw, ImageFont
 
 from . import qt_factory
-from .layout import BAR_HEIGHT, GAP
+from .layout import BAR_HEIGHT
 from .qt_images import QPixmap
 from .qt_widgets import QVBoxLayout, QWidget
 
@@ -127,12 +127,12 @@ class qSlicerMainWindow(QWidget):
         colour = tuple(int(255 * channel) for channel in node.GetLayoutColor())
         draw.rectangle((x, y - BAR_HEIGHT, x + width - 1, y - 1), fill=colour)
         draw.text((x + 6, y - BAR_HEIGHT + 2), node.GetLayoutLabel() or "", fill=INK, font=font(14))
-        if hasattr(widget, "renderView"):
+        if widget.renderView() is not None:
             name = node.GetOrientation() if node.IsA("vtkMRMLSliceNode") else node.GetName()
             picture.paste(widget.grab().im, (x, y))
         else:
             name = node.GetName()
-            draw.rectangle((x, y, x + width - 1, y + height - GAP), fill=PANEL)
+            draw.rectangle((x, y, x + width - 1, y + height - 1), fill=PANEL)
             draw.text((x + 12, y + 12), "tables and plots are not drawn in the practice Slicer", fill=PALE_INK)
         draw.text((x + 32, y - BAR_HEIGHT + 3), name, fill=INK, font=font(12))
 

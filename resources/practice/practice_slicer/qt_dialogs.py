@@ -50,7 +50,8 @@ class QMessageBox(QDialog):
         0x2000000,
     )
     AcceptRole, RejectRole, YesRole, NoRole, ActionRole = 0, 1, 5, 6, 3
-    shown = []
+    _defaults = {"icon": 0, "standardButtons": 0x400, "informativeText": "", "detailedText": ""}
+    shown = []  # (kind, text) of every box so far
 
     @classmethod
     def _say(cls, kind, *a):

@@ -36,10 +36,10 @@ class QWidget(QObject):
     def layout(self):
         return self._layout
 
-    def setLayout(self, l):
-        self._layout = l
-        if l is not None:
-            l.setParent(self)
+    def setLayout(self, layout):
+        self._layout = layout
+        if layout is not None:
+            layout.setParent(self)
 
     def show(self):
         self._props["visible"] = True
@@ -238,7 +238,13 @@ class QStackedWidget(QTabWidget):
 
 
 class QDockWidget(QWidget):
-    pass
+    def titleBarWidget(self):
+        if "_title_bar" not in self.__dict__:
+            self._title_bar = QWidget()
+        return self._title_bar
+
+    def setTitleBarWidget(self, widget):
+        self._title_bar = widget
 
 
 class QAbstractButton(QWidget):
@@ -342,9 +348,9 @@ class QComboBox(QWidget):
         if self._props["currentIndex"] < 0:
             self._props["currentIndex"] = 0
 
-    def addItems(self, l):
-        for t in l:
-            self.addItem(t)
+    def addItems(self, texts):
+        for text in texts:
+            self.addItem(text)
 
     def clear(self):
         self._items.clear()

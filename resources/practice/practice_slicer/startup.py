@@ -158,6 +158,7 @@ def _prepare_scene(app):
 
 def _add_modules(app, color_logic):
     scene, app_logic = slicer.mrmlScene, app.applicationLogic()
+    app.moduleManager().add(modules.qSlicerCoreModule("SampleData", None))
     for name, class_name, folder in MODULES:
         logic = color_logic if name == "Colors" else getattr(slicer, class_name)()
         if folder:

@@ -29,6 +29,16 @@ class _Controller(QWidget):
         for n in slicer.util.getNodesByClass("vtkMRMLSliceCompositeNode"):
             n.SetLinkedControl(v)
 
+    def set3DAxisVisible(self, v):
+        self.parent().mrmlViewNode().SetBoxVisible(v)
+
+    def set3DAxisLabelVisible(self, v):
+        self.parent().mrmlViewNode().SetAxisLabelsVisible(v)
+
+    def setOrthographicModeEnabled(self, v):
+        node = self.parent().mrmlViewNode()
+        node.SetRenderMode(node.Orthographic if v else node.Perspective)
+
     def setBlackBackground(self):
         n = self.parent().mrmlViewNode()
         n.SetBackgroundColor(0, 0, 0)
@@ -169,6 +179,9 @@ class qMRMLTableOrPlotWidget(QWidget):
     def __init__(self, node):
         super().__init__()
         self._node = node
+
+    def renderView(self):
+        return None
 
     def viewNodeID(self):
         return self._node.GetID()

@@ -16,14 +16,12 @@ is not under /slicer), because Slicer's let anyone read any file.
 
 import json
 import os
-import socket
 import sys
 import urllib.parse
 
 from .qt_core import QSocketNotifier
 from .web_api import JSON, Api
 
-HOST = "127.0.0.1"
 METHODS = (b"GET", b"POST", b"PUT", b"DELETE", b"OPTIONS")
 READ_SIZE = 1 << 20  # bytes
 SEND_TIMEOUT = 60.0  # seconds until a client that does not read its reply is given up
@@ -107,22 +105,14 @@ class _Connection:
 
 
 class WebServer:
-    """Listens on 127.0.0.1 and answers on the main thread's event loop."""
+    """Listens and answers on the main thread's event loop."""
 
-    def __init__(self, port, enable_exec):
-        """Bind the port (0: any free one).  Raises OSError when it is taken."""
+    def __init__(self, sock, enable_exec):
+        """Listen on a bound socket."""
         self.api = Api(enable_exec)
         self.connections = set()  # keeps those alive that are never answered
-        self.sock = socket.socket()
-        if os.name == "posix":  # elsewhere this would let two servers share a port
-            self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            self.sock.bind((HOST, port))
-        except OSError:
-            self.sock.close()
-            raise
+        self.sock = sock
         self.sock.listen(5)
-        self.port = self.sock.getsockname()[1]
         self.notifier = QSocketNotifier(self.sock.fileno(), QSocketNotifier.Read)
         self.notifier.connect("activated(int)", self._accept)
 
