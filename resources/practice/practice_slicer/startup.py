@@ -18,7 +18,8 @@ import slicer.util  # noqa: E402
 import slicer_core  # noqa: E402, F401
 import vtk  # noqa: E402
 
-from . import layout, main_window, modules, sample_data, slicer_widgets, view_widgets, views  # noqa: E402
+from . import layout, main_window, modules, sample_data, segment_statistics  # noqa: E402
+from . import slicer_widgets, view_widgets, views  # noqa: E402
 from .application import qSlicerApplication  # noqa: E402
 from .subject_hierarchy import SubjectHierarchyFiller  # noqa: E402
 
@@ -158,7 +159,8 @@ def _prepare_scene(app):
 
 def _add_modules(app, color_logic):
     scene, app_logic = slicer.mrmlScene, app.applicationLogic()
-    app.moduleManager().add(modules.qSlicerCoreModule("SampleData", None))
+    for name in ("SampleData", "SegmentStatistics"):  # scripted: their logic is imported by name
+        app.moduleManager().add(modules.qSlicerCoreModule(name, None))
     for name, class_name, folder in MODULES:
         logic = color_logic if name == "Colors" else getattr(slicer, class_name)()
         if folder:
@@ -199,5 +201,6 @@ def start(folder, with_data=True):
     app._layout_manager.start()
     slicer.util.resetSliceViews()
     sample_data.install(with_data)
+    segment_statistics.install()
     app.emit("startupCompleted()")
     return app

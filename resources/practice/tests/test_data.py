@@ -109,6 +109,37 @@ class Work(PracticeTestCase):
         self.assertTrue(right - left > 200 and front - back > 140 and high - low > 250, found[2])
         self.assertEqual(found[3], found[4])
 
+    def test_segment_statistics(self):
+        found = self.run_code(
+            "import numpy as np, SegmentStatistics\n"
+            "v = slicer.util.addVolumeFromArray(np.arange(8000, dtype=np.int16).reshape(20, 20, 20), np.diag([2., 2., 3., 1.]))\n"
+            "seg = slicer.mrmlScene.AddNewNodeByClass('vtkMRMLSegmentationNode'); seg.CreateDefaultDisplayNodes()\n"
+            "seg.SetReferenceImageGeometryParameterFromVolumeNode(v)\n"
+            "sid = seg.GetSegmentation().AddEmptySegment('box', 'Box')\n"
+            "mask = np.zeros((20, 20, 20), np.uint8); mask[5:11, 5:10, 4:14] = 1\n"
+            "slicer.util.updateSegmentBinaryLabelmapFromArray(mask, seg, sid, v)\n"
+            "seg.CreateClosedSurfaceRepresentation()\n"
+            "logic = SegmentStatistics.SegmentStatisticsLogic(); p = logic.getParameterNode()\n"
+            "p.SetParameter('Segmentation', seg.GetID()); p.SetParameter('ScalarVolume', v.GetID())\n"
+            "p.SetParameter('LabelmapSegmentStatisticsPlugin.centroid_ras.enabled', str(True))\n"
+            "logic.computeStatistics(); s = logic.getStatistics()\n"
+            "table = slicer.mrmlScene.AddNewNodeByClass('vtkMRMLTableNode'); logic.exportToTable(table)\n"
+            "L = 'LabelmapSegmentStatisticsPlugin.'\n"
+            "__execResult = dict(ids=s['SegmentIDs'], name=s['box', 'Segment'], count=s['box', L + 'voxel_count'],\n"
+            "    mm3=s['box', L + 'volume_mm3'], centre=s['box', L + 'centroid_ras'],\n"
+            "    mean=s['box', 'ScalarVolumeSegmentStatisticsPlugin.mean'],\n"
+            "    expected=float(slicer.util.arrayFromVolume(v)[mask > 0].mean()),\n"
+            "    surface=s['box', 'ClosedSurfaceSegmentStatisticsPlugin.volume_mm3'], columns=table.GetNumberOfColumns())"
+        )
+        self.assertEqual(
+            (found["ids"], found["name"], found["count"], found["mm3"]), (["box"], "Box", 300, 3600.0)
+        )
+        self.assertEqual(found["mean"], found["expected"])
+        for value, expected in zip(found["centre"], (17.0, 14.0, 22.5)):
+            self.assertAlmostEqual(value, expected)
+        self.assertAlmostEqual(found["surface"] / 3600, 1, delta=0.25)
+        self.assertGreater(found["columns"], 10)
+
     def test_markups_measure(self):
         found = self.run_code(
             "line = slicer.mrmlScene.AddNewNodeByClass('vtkMRMLMarkupsLineNode')\n"

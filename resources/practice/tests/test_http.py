@@ -20,7 +20,9 @@ class HttpLayer(PracticeTestCase):
     def test_empty_result_is_404_without_headers(self):
         for body in (b"", None):
             received, closed = self.slicer.raw(
-                b"POST /slicer/exec HTTP/1.1\r\nHost: x\r\n" + (b"" if body is None else b"Content-Length: 0\r\n") + b"\r\n"
+                b"POST /slicer/exec HTTP/1.1\r\nHost: x\r\n"
+                + (b"" if body is None else b"Content-Length: 0\r\n")
+                + b"\r\n"
             )
             self.assertEqual((received, closed), (b"HTTP/1.1 404 Not Found\r\n\r\n", True))
 
@@ -33,7 +35,9 @@ class HttpLayer(PracticeTestCase):
     def test_reply_has_exactly_the_headers_of_slicer(self):
         status, headers, content = self.slicer.request("POST", EXEC, b"__execResult = {'a': 1}")
         self.assertEqual(status, "HTTP/1.1 200 OK")
-        self.assertEqual(headers, ["Content-Type: application/json", "Content-Length: 8", "Cache-Control: no-cache"])
+        self.assertEqual(
+            headers, ["Content-Type: application/json", "Content-Length: 8", "Cache-Control: no-cache"]
+        )
         self.assertEqual(content, b'{"a": 1}')
 
     def test_body_in_later_packets_is_read(self):
@@ -46,7 +50,11 @@ class HttpLayer(PracticeTestCase):
         self.assertEqual(self.slicer.raw(message[:30], message[30:], wait=0.7), (b"", False))
 
     def test_unknown_methods_and_http_1_0_are_never_answered(self):
-        for line in (b"HEAD /slicer/mrml/ids HTTP/1.1", b"PATCH /slicer/mrml HTTP/1.1", b"GET /slicer/mrml HTTP/1.0"):
+        for line in (
+            b"HEAD /slicer/mrml/ids HTTP/1.1",
+            b"PATCH /slicer/mrml HTTP/1.1",
+            b"GET /slicer/mrml HTTP/1.0",
+        ):
             self.assertEqual(self.slicer.raw(line + b"\r\nHost: x\r\n\r\n", wait=0.5), (b"", False), line)
 
     def test_options_reply_lacks_its_last_line(self):

@@ -33,7 +33,9 @@ class Pictures(PracticeTestCase):
         moved = self.slicer.picture("/slicer/slice?view=red&offset=60")
         self.assertNotEqual(first.tobytes(), moved.tobytes())
         self.slicer.get("/slicer/slice?view=green&orientation=sagittal")
-        self.assertEqual(self.run_code(VIEW + "__execResult = lm.sliceWidget('Green').sliceOrientation"), "Sagittal")
+        self.assertEqual(
+            self.run_code(VIEW + "__execResult = lm.sliceWidget('Green').sliceOrientation"), "Sagittal"
+        )
 
     def test_3d_route_looks_from_the_axis_asked_for(self):
         self.run_code(SEGMENT_BONE + "seg.CreateClosedSurfaceRepresentation()")
@@ -47,7 +49,9 @@ class Pictures(PracticeTestCase):
 
     def test_pictures_from_code(self):
         sizes = self.run_code(
-            LOAD_CHEST + VIEW + "grabbed = [w.grab() for w in (lm.sliceWidget('Red').sliceView(), view, slicer.util.mainWindow())]\n"
+            LOAD_CHEST
+            + VIEW
+            + "grabbed = [w.grab() for w in (lm.sliceWidget('Red').sliceView(), view, slicer.util.mainWindow())]\n"
             "window = lm.sliceWidget('Yellow').sliceView().renderWindow()\n"
             "f = vtk.vtkWindowToImageFilter(); f.SetInput(window); f.Update()\n"
             "__execResult = [[g.width(), g.height()] for g in grabbed] + [f.GetOutput().GetDimensions()[:2]]"
@@ -58,7 +62,9 @@ class Pictures(PracticeTestCase):
 
     def test_camera_calls(self):
         found = self.run_code(
-            SEGMENT_BONE + VIEW + "import ctk\nseg.CreateClosedSurfaceRepresentation()\nslicer.util.resetThreeDViews()\n"
+            SEGMENT_BONE
+            + VIEW
+            + "import ctk\nseg.CreateClosedSurfaceRepresentation()\nslicer.util.resetThreeDViews()\n"
             "view.lookFromViewAxis(ctk.ctkAxesWidget.Anterior); front = view.cameraNode().GetPosition()\n"
             "view.rotateToViewAxis(ctk.ctkAxesWidget.Superior); top = view.cameraNode().GetPosition()\n"
             "view.resetFocalPoint(); view.forceRender()\n"
@@ -89,7 +95,9 @@ class Layouts(PracticeTestCase):
         self.assertTrue(wide[0].startswith("ViewNode"), conventional)
 
     def test_layout_by_route(self):
-        self.assertEqual(self.slicer.request("PUT", "/slicer/gui?viewersLayout=oneup3d", b"")[2], b'{"success": true}')
+        self.assertEqual(
+            self.slicer.request("PUT", "/slicer/gui?viewersLayout=oneup3d", b"")[2], b'{"success": true}'
+        )
         self.assertGreater(self.slicer.picture("/slicer/threeD").size[0], 900)
 
     def test_slice_view_helpers(self):
@@ -116,7 +124,11 @@ class VolumeRendering(PracticeTestCase):
         self.assertTrue(all(size >= 4 for size in sizes), dict(zip(names, sizes)))
 
     def test_a_preset_draws_the_volume(self):
-        self.run_code(LOAD_CHEST + VIEW + "lm.setLayout(slicer.vtkMRMLLayoutNode.SlicerLayoutFourUpView)\nview.resetFocalPoint()")
+        self.run_code(
+            LOAD_CHEST
+            + VIEW
+            + "lm.setLayout(slicer.vtkMRMLLayoutNode.SlicerLayoutFourUpView)\nview.resetFocalPoint()"
+        )
         before = self.slicer.picture("/slicer/threeD?lookFromAxis=A")
         self.run_code(
             "logic = slicer.modules.volumerendering.logic()\n"
@@ -144,7 +156,9 @@ class MadeUpNames(PracticeTestCase):
         self.run_code(SEGMENT_BONE + VIEW + "slicer.util.resetThreeDViews(); slicer.util.forceRenderAllViews()")
         self.slicer.get("/slicer/screenshot")
         self.slicer.request("PUT", "/slicer/gui?contents=full", b"")
-        self.run_code("slicer.util.selectModule('Data'); slicer.util.infoDisplay('done'); slicer.util.delayDisplay('x', 1)")
+        self.run_code(
+            "slicer.util.selectModule('Data'); slicer.util.infoDisplay('done'); slicer.util.delayDisplay('x', 1)"
+        )
         self.assertEqual(self.run_code("__execResult = slicer.app.practiceTouchedNames()"), [])
 
 
