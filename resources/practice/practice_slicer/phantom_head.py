@@ -29,7 +29,8 @@ def _skin_and_face(grid, tissue):
     x, y, z = grid.x, grid.y, grid.z
     for value, shrink in ((SKIN, 0), (FAT, 3), (MUSCLE, 7)):
         head = _radius(grid, BRAIN_CENTRE, [r + 16 - shrink for r in BRAIN]) < 1
-        face = (np.abs(x) / (58 - shrink)) ** 2.5 + (np.abs(y + 42) / (46 - shrink)) ** 2.5 < 1
+        slim = 1 - 0.26 * np.clip((-z - 22) / 66, 0, 1)  # the face narrows to the chin
+        face = (np.abs(x) / (58 * slim - shrink)) ** 2.1 + (np.abs(y + 36) / (53 * slim - shrink)) ** 2.1 < 1
         face = face & (z < 10) & (z > -92 + shrink)
         back = 14 + 0.10 * np.clip(-z - 40, 0, 60)
         neck = (x / (52 - shrink)) ** 2 + ((y - back) / (56 - shrink)) ** 2 < 1
@@ -71,15 +72,16 @@ def _brain(grid, tissue, seed):
     r = _radius(grid, BRAIN_CENTRE, BRAIN)
     inside = (r < 1) & (grid.z > -24)
     tissue[inside] = FLUID
-    cells = [max(3, int(n * step / 21)) for n, step in zip(grid.shape, grid.spacing[::-1])]
+    cells = [max(3, int(n * step / 18)) for n, step in zip(grid.shape, grid.spacing[::-1])]
     folds = smooth_field(grid.shape, cells, seed)
     fine = smooth_field(grid.shape, [2 * c for c in cells], seed + 1)
     bumpy = r + 0.055 * folds + 0.022 * fine
-    split = (np.abs(grid.x) < 1.8) & (grid.z > 34)  # between the hemispheres
+    middle = ((grid.y - 6) / 54) ** 2 + ((grid.z - 10) / 38) ** 2 > 1
+    split = (np.abs(grid.x) < 1.6) & middle & (grid.z > 0) & (fine > -0.15)  # between the hemispheres
     cortex = inside & ~split
     groove = np.abs(folds + 0.35 * fine)  # grooves run where this field changes sign
-    tissue[cortex & (bumpy < 0.98) & ~((groove < 0.055) & (bumpy > 0.76))] = GREY
-    tissue[cortex & (bumpy < 0.90) & ~((groove < 0.21) & (bumpy > 0.70))] = WHITE
+    tissue[cortex & (bumpy < 0.98) & ~((groove < 0.12) & (bumpy > 0.74))] = GREY
+    tissue[cortex & (bumpy < 0.90) & ~((groove < 0.38) & (bumpy > 0.66))] = WHITE
     back = _radius(grid, (0, 52, -24), (50, 30, 24))
     tissue[(back < 1.06)] = FLUID
     leaves = np.sin(grid.z * 0.9 + 2 * folds) > 0.2

@@ -148,8 +148,9 @@ def _organs(torso):
     belly = (torso.outside_cage < -9) & (torso.z < _diaphragm(torso) - 3)
     volume[belly & (torso.z > -160)] = -85
     loops = smooth_field(grid.shape, (max(2, grid.shape[0] // 8), 12, 12), torso.seed + 1)
-    volume[belly & (torso.z < -225) & (torso.y < 20) & (loops > -0.12)] = 35
-    volume[belly & (torso.z < -225) & (torso.y < -5) & (loops > 0.52)] = -820
+    bowel = belly & (torso.z - 30 * loops < -222)
+    volume[bowel & (torso.y < 20) & (loops > -0.12)] = 35
+    volume[bowel & (torso.y < -5) & (loops > 0.52)] = -820
     ellipsoid(grid, volume, (58, 34, -128), (36, 38, 46), 105, belly)  # spleen
     ellipsoid(grid, volume, (44, -14, -132), (44, 38, 48), 25, belly)  # stomach
     ellipsoid(grid, volume, (50, -32, -118), (26, 18, 26), -900, belly)
