@@ -57,6 +57,8 @@ def version_fields():
 
 
 class _PythonConsole(QWidget):
+    """The Python console, which shows nothing."""
+
     @property
     def clear(self):
         return lambda: None

@@ -1,4 +1,8 @@
-"""Reading and writing of files by type, over MRML's own storage nodes and logics."""
+"""Reading and writing of files by type, over MRML's own storage nodes and module logics.
+
+In Slicer each module registers its readers and writers with the IO manager; here one table and one function for each
+file type do.  `slicer.util.loadVolume`, `saveNode` and the like call this.
+"""
 
 import os
 
@@ -7,296 +11,322 @@ import vtk
 
 from .qt_core import QObject
 
+# File name endings and file type; the first match wins, as the reader with the highest confidence does in Slicer.
+FILE_TYPES = tuple(
+    (tuple("." + ending for ending in endings.split()), file_type)
+    for endings, file_type in (
+        ("mrml mrb", "SceneFile"),
+        ("seg.nrrd seg.nhdr seg.vtm", "SegmentationFile"),
+        ("seq.nrrd seq.nhdr seq.mrb", "SequenceFile"),
+        ("mrk.json fcsv", "MarkupsFile"),
+        ("term.json", "TerminologyFile"),
+        ("vp.json vp", "TransferFunctionFile"),
+        ("sp", "ShaderPropertyFile"),
+        ("acsv", "AnnotationFile"),
+        ("nrrd nhdr nii nii.gz mha mhd hdr img img.gz dcm mgh mgz mnc png jpg jpeg tif tiff", "VolumeFile"),
+        ("vtk vtp vtu g byu stl ply obj ucd", "ModelFile"),
+        ("h5 tfm mat hdf5 he5", "TransformFile"),
+        ("tsv csv db", "TableFile"),
+        ("ctbl cxml", "ColorTableFile"),
+        ("txt xml json", "TextFile"),
+    )
+)
+WRITERS = (  # class of the node, file type
+    ("vtkMRMLSegmentationNode", "SegmentationFile"),
+    ("vtkMRMLMarkupsNode", "MarkupsFile"),
+    ("vtkMRMLVolumeNode", "VolumeFile"),
+    ("vtkMRMLModelNode", "ModelFile"),
+    ("vtkMRMLTransformNode", "TransformFile"),
+    ("vtkMRMLTableNode", "TableFile"),
+    ("vtkMRMLTextNode", "TextFile"),
+    ("vtkMRMLColorNode", "ColorTableFile"),
+    ("vtkMRMLSequenceNode", "SequenceFile"),
+    ("vtkMRMLVolumePropertyNode", "TransferFunctionFile"),
+    ("vtkMRMLShaderPropertyNode", "ShaderPropertyFile"),
+    ("vtkMRMLSceneViewNode", "SceneViewFile"),
+)
+# Read properties of a volume and their bits in the volumes logic's options.
+VOLUME_OPTIONS = {"labelmap": 1, "center": 2, "singleFile": 4, "autoWindowLevel": 8, "discardOrientation": 16}
+LABEL_MAP_ENDINGS = (".seg.nrrd", ".seg.nhdr", ".seg.vtm", ".nrrd", ".nii.gz", ".nii", ".vtm", ".nhdr")
+
+
+def _logic(module):
+    return getattr(slicer.modules, module).logic()
+
+
+def _is_true(properties, name, default=False):
+    return slicer.util.toBool(properties.get(name, default))
+
+
+def _select_volume(node):
+    """Show a volume in the slice views, as loading it does in Slicer."""
+    selection = slicer.app.applicationLogic().GetSelectionNode()
+    if node.IsA("vtkMRMLLabelMapVolumeNode"):
+        selection.SetActiveLabelVolumeID(node.GetID())
+    else:
+        selection.SetActiveVolumeID(node.GetID())
+    slicer.app.applicationLogic().PropagateVolumeSelection()
+
+
+# The readers: each takes the path, the name for the node, the read properties and the message collection, and gives
+# a node, a list of nodes, True when the scene knows which nodes are new, or None or False when it failed.
+
+
+def _read_volume(path, name, properties, messages):
+    options = sum(bit for key, bit in VOLUME_OPTIONS.items() if _is_true(properties, key))
+    files = None
+    if properties.get("fileNames"):
+        files = vtk.vtkStringArray()
+        for file_name in properties["fileNames"]:
+            files.InsertNextValue(file_name)
+    node = _logic("volumes").AddArchetypeVolume(path, name, options, files)
+    if node is None:
+        return None
+    if properties.get("colorNodeID"):
+        node.GetDisplayNode().SetAndObserveColorNodeID(properties["colorNodeID"])
+    if _is_true(properties, "show", True):
+        _select_volume(node)
+    return node
+
+
+def _read_model(path, name, properties, messages):
+    system = int(properties.get("coordinateSystem", slicer.vtkMRMLStorageNode.CoordinateSystemLPS))
+    node = _logic("models").AddModel(path, system, messages)
+    if node and properties.get("name"):
+        node.SetName(slicer.mrmlScene.GetUniqueNameByString(properties["name"]))
+    return node
+
+
+def _read_markups(path, name, properties, messages):
+    ids = _logic("markups").LoadMarkups(path, name, messages)
+    return [slicer.mrmlScene.GetNodeByID(node_id) for node_id in ids.split(",")] if ids else None
+
+
+def _read_transform(path, name, properties, messages):
+    return _logic("transforms").AddTransform(path, slicer.mrmlScene, messages)
+
+
+def _read_segmentation(path, name, properties, messages):
+    """A label map file, or a surface file, which becomes one segment."""
+    logic = _logic("segmentations")
+    if path.lower().endswith(LABEL_MAP_ENDINGS):
+        color = slicer.mrmlScene.GetNodeByID(properties.get("colorNodeID") or "")
+        opacities = bool(properties.get("autoOpacities", True))
+        return logic.LoadSegmentationFromFile(path, opacities, name, color, messages)
+    segmentation = slicer.mrmlScene.AddNewNodeByClass("vtkMRMLSegmentationNode", name)
+    model = _read_model(path, name, {}, messages)
+    if not model or not logic.ImportModelToSegmentationNode(model, segmentation):
+        return None
+    slicer.mrmlScene.RemoveNode(model)
+    return segmentation
+
+
+def _read_table(path, name, properties, messages):
+    node = _logic("tables").AddTable(path, name, True, properties.get("password", ""), messages)
+    if node:
+        slicer.app.applicationLogic().GetSelectionNode().SetActiveTableID(node.GetID())
+        slicer.app.applicationLogic().PropagateTableSelection()
+    return node
+
+
+def _read_text(path, name, properties, messages):
+    node = slicer.mrmlScene.AddNewNodeByClass("vtkMRMLTextNode", name)
+    with open(path, encoding="utf8", errors="replace") as file:
+        node.SetText(file.read())
+    return node
+
+
+def _read_color_table(path, name, properties, messages):
+    return _logic("colors").LoadColorFile(path, name, messages)
+
+
+def _read_sequence(path, name, properties, messages):
+    sequence = _logic("sequences").AddSequence(path, messages)
+    if sequence is None:
+        return None
+    browser = slicer.mrmlScene.AddNewNodeByClass("vtkMRMLSequenceBrowserNode", name + " browser")
+    browser.AddSynchronizedSequenceNode(sequence)
+    _logic("sequences").UpdateProxyNodesFromSequences(browser)
+    return sequence
+
+
+def _read_transfer_function(path, name, properties, messages):
+    return _logic("volumerendering").AddVolumePropertyFromFile(path)
+
+
+def _read_shader_property(path, name, properties, messages):
+    return _logic("volumerendering").AddShaderPropertyFromFile(path)
+
+
+def _read_terminology(path, name, properties, messages):
+    return [] if _logic("terminologies").LoadContextFromFile(path) else None
+
+
+def _read_scene(path, name, properties, messages):
+    scene, clear = slicer.mrmlScene, _is_true(properties, "clear")
+    if path.lower().endswith(".mrb"):
+        return bool(scene.ReadFromMRB(path, clear, messages))
+    scene.SetURL(path)
+    scene.SetRootDirectory(os.path.dirname(path))
+    return bool(scene.Connect(messages) if clear else scene.Import(messages))
+
+
+READERS = {
+    "VolumeFile": _read_volume,
+    "ModelFile": _read_model,
+    "MarkupsFile": _read_markups,
+    "TransformFile": _read_transform,
+    "SegmentationFile": _read_segmentation,
+    "TableFile": _read_table,
+    "TextFile": _read_text,
+    "ColorTableFile": _read_color_table,
+    "SequenceFile": _read_sequence,
+    "TransferFunctionFile": _read_transfer_function,
+    "ShaderPropertyFile": _read_shader_property,
+    "TerminologyFile": _read_terminology,
+    "SceneFile": _read_scene,
+}
+
+
+def _base_name(path):
+    """The file name without its ending, which may have several parts (`.seg.nrrd`)."""
+    base = os.path.basename(path)
+    for endings, _ in FILE_TYPES:
+        for ending in sorted(endings, key=len, reverse=True):
+            if base.lower().endswith(ending):
+                return base[: -len(ending)]
+    return os.path.splitext(base)[0]
+
+
+def _all_nodes():
+    return slicer.util.getNodesByClass("vtkMRMLNode")
+
+
+def _write_scene(path, messages):
+    scene, full_path = slicer.mrmlScene, os.path.abspath(path)
+    if path.lower().endswith(".mrb"):
+        return bool(scene.WriteToMRB(full_path, None, messages))
+    if path.lower().endswith(".mrml"):
+        scene.SetURL(full_path)
+        scene.SetRootDirectory(os.path.dirname(full_path))
+        return bool(scene.Commit(path, messages))
+    os.makedirs(path, exist_ok=True)
+    return bool(slicer.app.applicationLogic().SaveSceneToSlicerDataBundleDirectory(path, None, messages))
+
+
+def _export_node(node, path, properties, harden):
+    """Write a copy of a node from a scene of its own, so that the node keeps its file name and transform."""
+    scene = slicer.vtkMRMLScene()
+    scene.SetRootDirectory(os.path.dirname(path))
+    scene.SetDataIOManager(slicer.mrmlScene.GetDataIOManager())
+    copy = node.CreateNodeInstance()
+    copy.UnRegister(None)
+    scene.AddNode(copy)
+    copy.CopyContent(node)
+    if harden and hasattr(node, "GetParentTransformNode") and node.GetParentTransformNode():
+        transform = vtk.vtkGeneralTransform()
+        node.GetParentTransformNode().GetTransformToWorld(transform)
+        copy.ApplyTransform(transform)
+    storage = copy.CreateDefaultStorageNode()
+    storage.UnRegister(None)
+    scene.AddNode(storage)
+    storage.SetFileName(path)
+    if "useCompression" in properties:
+        storage.SetUseCompression(slicer.util.toBool(str(properties["useCompression"])))
+    return bool(storage.WriteData(copy))
+
 
 class CoreIOManager(QObject):
-    kinds = [  # first match wins, as the reader with the highest confidence does
-        (("mrml", "mrb"), "SceneFile"),
-        (("seg.nrrd", "seg.nhdr", "seg.vtm"), "SegmentationFile"),
-        (("seq.nrrd", "seq.nhdr", "seq.mrb"), "SequenceFile"),
-        (("mrk.json", "fcsv"), "MarkupsFile"),
-        (("term.json",), "TerminologyFile"),
-        (("vp.json", "vp"), "TransferFunctionFile"),
-        (("sp",), "ShaderPropertyFile"),
-        (("acsv",), "AnnotationFile"),
-        (
-            (
-                "nrrd",
-                "nhdr",
-                "nii",
-                "nii.gz",
-                "mha",
-                "mhd",
-                "hdr",
-                "img",
-                "img.gz",
-                "dcm",
-                "mgh",
-                "mgz",
-                "mnc",
-                "png",
-                "jpg",
-                "jpeg",
-                "tif",
-                "tiff",
-            ),
-            "VolumeFile",
-        ),
-        (("vtk", "vtp", "vtu", "g", "byu", "stl", "ply", "obj", "ucd"), "ModelFile"),
-        (("h5", "tfm", "mat", "hdf5", "he5"), "TransformFile"),
-        (("tsv", "csv", "db"), "TableFile"),
-        (("ctbl", "cxml"), "ColorTableFile"),
-        (("txt", "xml", "json"), "TextFile"),
-    ]
-    writers = [
-        ("vtkMRMLSegmentationNode", "SegmentationFile"),
-        ("vtkMRMLMarkupsNode", "MarkupsFile"),
-        ("vtkMRMLVolumeNode", "VolumeFile"),
-        ("vtkMRMLModelNode", "ModelFile"),
-        ("vtkMRMLTransformNode", "TransformFile"),
-        ("vtkMRMLTableNode", "TableFile"),
-        ("vtkMRMLTextNode", "TextFile"),
-        ("vtkMRMLColorNode", "ColorTableFile"),
-        ("vtkMRMLSequenceNode", "SequenceFile"),
-        ("vtkMRMLVolumePropertyNode", "TransferFunctionFile"),
-        ("vtkMRMLShaderPropertyNode", "ShaderPropertyFile"),
-        ("vtkMRMLSceneViewNode", "SceneViewFile"),
-    ]
+    """What `slicer.app.coreIOManager()` gives."""
 
     def fileType(self, filename):
         base = os.path.basename(str(filename)).lower()
-        for exts, kind in self.kinds:
-            if any(base.endswith("." + e) for e in exts):
-                return kind
-        return "VolumeFile"
+        return next((kind for endings, kind in FILE_TYPES if base.endswith(endings)), "VolumeFile")
 
-    def registeredFileReaderCount(self, kind):
-        return 1 if any(k == kind for _, k in self.kinds) else 0
+    def registeredFileReaderCount(self, file_type):
+        return 1 if file_type in READERS else 0
 
-    def fileWriterFileType(self, node, *a):
-        return next((k for c, k in self.writers if node.IsA(c)), "NoFile")
+    def fileWriterFileType(self, node, *name):
+        return next((kind for class_name, kind in WRITERS if node.IsA(class_name)), "NoFile")
 
     def fileWriterExtensions(self, node):
-        s = node.GetStorageNode() if hasattr(node, "GetStorageNode") and node.GetStorageNode() else None
-        if s is None and hasattr(node, "CreateDefaultStorageNode"):
-            s = node.CreateDefaultStorageNode()
-            if s is not None:
-                s.UnRegister(None)
-        if s is None:
+        """The formats in which a node can be written, as texts like `NRRD (.nrrd)`."""
+        storage = node.GetStorageNode() if hasattr(node, "GetStorageNode") else None
+        if storage is None and hasattr(node, "CreateDefaultStorageNode"):
+            storage = node.CreateDefaultStorageNode()
+            if storage is not None:
+                storage.UnRegister(None)
+        if storage is None:
             return ()
-        if s.GetScene() is None:
-            s.SetScene(slicer.mrmlScene)  # volumes ask the scene's data IO manager for ITK's formats
-        t = s.GetSupportedWriteFileTypes()
-        return tuple(t.GetValue(i) for i in range(t.GetNumberOfValues()))
+        if storage.GetScene() is None:
+            storage.SetScene(slicer.mrmlScene)  # volumes ask the scene's data IO manager for ITK's formats
+        formats = storage.GetSupportedWriteFileTypes()
+        return tuple(formats.GetValue(i) for i in range(formats.GetNumberOfValues()))
 
     def extractKnownExtension(self, filename, node):
         base = os.path.basename(str(filename)).lower()
-        known = sorted(
-            (
-                slicer.vtkDataFileFormatHelper.GetFileExtensionFromFormatString(f)
-                for f in self.fileWriterExtensions(node)
-            ),
-            key=lambda x: -len(x or ""),
-        )
-        return next((e for e in known if e and base.endswith(e.lower())), "")
+        extension_of = slicer.vtkDataFileFormatHelper.GetFileExtensionFromFormatString
+        known = [extension_of(text) or "" for text in self.fileWriterExtensions(node)]
+        fitting = [extension for extension in known if extension and base.endswith(extension.lower())]
+        return max(fitting, key=len, default="")
 
     def completeSlicerWritableFileNameSuffix(self, node):
-        s = node.GetStorageNode()
-        return "." + s.GetDefaultWriteFileExtension() if s else ""
+        storage = node.GetStorageNode()
+        return "." + storage.GetDefaultWriteFileExtension() if storage else ""
 
-    def forceFileNameValidCharacters(self, n):
-        return "".join(c if c.isalnum() or c in " _.-()" else "_" for c in n)
+    def forceFileNameValidCharacters(self, name):
+        return "".join(c if c.isalnum() or c in " _.-()" else "_" for c in name)
 
     forceFileNameMaxLength = forceFileNameValidCharacters
 
     def addDefaultStorageNodes(self):
-        for n in slicer.util.getNodesByClass("vtkMRMLStorableNode"):
-            n.AddDefaultStorageNode()
+        for node in slicer.util.getNodesByClass("vtkMRMLStorableNode"):
+            node.AddDefaultStorageNode()
 
-    def _message(self, msgs, text):
-        msgs.AddMessage(vtk.vtkCommand.ErrorEvent, text)
-
-    def loadNodes(self, kind, props, out=None, msgs=None):
-        msgs = msgs or slicer.vtkMRMLMessageCollection()
-        out = out if out is not None else vtk.vtkCollection()
-        fn = (
-            os.path.abspath(props["fileName"]) if not isinstance(props["fileName"], list) else props["fileName"][0]
-        )
-        if not os.path.exists(fn):
-            self._message(msgs, f"File does not exist: {fn}")
+    def loadNodes(self, file_type, properties, loaded=None, messages=None):
+        """Load a file; new nodes go into the collection `loaded`, complaints into `messages`.  False on failure."""
+        messages = messages or slicer.vtkMRMLMessageCollection()
+        loaded = loaded if loaded is not None else vtk.vtkCollection()
+        path = properties["fileName"]
+        path = path[0] if isinstance(path, list) else os.path.abspath(path)
+        if not os.path.exists(path):
+            messages.AddMessage(vtk.vtkCommand.ErrorEvent, f"File does not exist: {path}")
             return False
-        before = {n.GetID() for n in slicer.util.getNodesByClass("vtkMRMLNode")}
-        reader = getattr(self, "_read" + kind, None)
-        if reader is None:
-            self._message(msgs, f"No reader for {kind} in this practice Slicer")
+        if file_type not in READERS:
+            messages.AddMessage(vtk.vtkCommand.ErrorEvent, f"The practice Slicer has no reader for {file_type}")
             return False
-        name = props.get("name") or self._baseName(fn)
-        got = reader(fn, name, props, msgs)
-        if got is False or got is None:
+        before = {node.GetID() for node in _all_nodes()}
+        name = properties.get("name") or _base_name(path)
+        nodes = READERS[file_type](path, name, properties, messages)
+        if nodes is None or nodes is False:
             return False
-        if got is True:
-            got = [n for n in slicer.util.getNodesByClass("vtkMRMLNode") if n.GetID() not in before]
-        for n in got if isinstance(got, (list, tuple)) else [got]:
-            out.AddItem(n)
+        if nodes is True:
+            nodes = [node for node in _all_nodes() if node.GetID() not in before]
+        for node in nodes if isinstance(nodes, (list, tuple)) else [nodes]:
+            loaded.AddItem(node)
         return True
 
-    def _baseName(self, fn):
-        base = os.path.basename(fn)
-        for exts, _ in self.kinds:
-            for e in sorted(exts, key=len, reverse=True):
-                if base.lower().endswith("." + e):
-                    return base[: -len(e) - 1]
-        return os.path.splitext(base)[0]
+    def saveNodes(self, file_type, properties, messages=None):
+        """Save the scene, or the node `nodeID`, to `fileName`.  False on failure."""
+        path = str(properties["fileName"])
+        if file_type == "SceneFile":
+            return _write_scene(path, messages or slicer.vtkMRMLMessageCollection())
+        node = slicer.mrmlScene.GetNodeByID(properties["nodeID"])
+        if not node.GetStorageNode() and not node.AddDefaultStorageNode(path):
+            return False
+        storage = node.GetStorageNode()
+        storage.SetFileName(path)
+        if "useCompression" in properties:
+            storage.SetUseCompression(slicer.util.toBool(properties["useCompression"]))
+        return bool(storage.WriteData(node))
 
-    def _logic(self, m):
-        return getattr(slicer.modules, m).logic()
+    def exportNodes(self, ids, names, properties, harden=False, messages=None):
+        """Write copies of nodes; True when all were written."""
+        done = [
+            _export_node(slicer.mrmlScene.GetNodeByID(node_id), os.path.abspath(name), properties, harden)
+            for node_id, name in zip(ids, names)
+        ]
+        return all(done)
 
-    def _readVolumeFile(self, fn, name, p, msgs):
-        opts = sum(
-            bit
-            for key, bit in (
-                ("labelmap", 1),
-                ("center", 2),
-                ("singleFile", 4),
-                ("autoWindowLevel", 8),
-                ("discardOrientation", 16),
-            )
-            if slicer.util.toBool(p.get(key, False))
-        )
-        files = None
-        if p.get("fileNames"):
-            files = vtk.vtkStringArray()
-            for f in p["fileNames"]:
-                files.InsertNextValue(f)
-        node = self._logic("volumes").AddArchetypeVolume(fn, name, opts, files)
-        if node is None:
-            return None
-        if p.get("colorNodeID"):
-            node.GetDisplayNode().SetAndObserveColorNodeID(p["colorNodeID"])
-        if slicer.util.toBool(p.get("show", True)):
-            sel = slicer.app.applicationLogic().GetSelectionNode()
-            (sel.SetActiveLabelVolumeID if node.IsA("vtkMRMLLabelMapVolumeNode") else sel.SetActiveVolumeID)(
-                node.GetID()
-            )
-            slicer.app.applicationLogic().PropagateVolumeSelection()
-        return node
-
-    def _readModelFile(self, fn, name, p, msgs):
-        n = self._logic("models").AddModel(
-            fn, int(p.get("coordinateSystem", slicer.vtkMRMLStorageNode.CoordinateSystemLPS)), msgs
-        )
-        if n and p.get("name"):
-            n.SetName(slicer.mrmlScene.GetUniqueNameByString(p["name"]))
-        return n
-
-    def _readMarkupsFile(self, fn, name, p, msgs):
-        ids = self._logic("markups").LoadMarkups(fn, name, msgs)
-        return [slicer.mrmlScene.GetNodeByID(i) for i in ids.split(",")] if ids else None
-
-    def _readTransformFile(self, fn, name, p, msgs):
-        return self._logic("transforms").AddTransform(fn, slicer.mrmlScene, msgs)
-
-    def _readSegmentationFile(self, fn, name, p, msgs):
-        lg = self._logic("segmentations")
-        if fn.lower().endswith(
-            (".seg.nrrd", ".seg.nhdr", ".seg.vtm", ".nrrd", ".nii.gz", ".nii", ".vtm", ".nhdr")
-        ):
-            color = slicer.mrmlScene.GetNodeByID(p["colorNodeID"]) if p.get("colorNodeID") else None
-            return lg.LoadSegmentationFromFile(fn, bool(p.get("autoOpacities", True)), name, color, msgs)
-        seg = slicer.mrmlScene.AddNewNodeByClass("vtkMRMLSegmentationNode", name)
-        model = self._readModelFile(fn, name, {}, msgs)
-        if not model or not lg.ImportModelToSegmentationNode(model, seg):
-            return None
-        slicer.mrmlScene.RemoveNode(model)
-        return seg
-
-    def _readTableFile(self, fn, name, p, msgs):
-        n = self._logic("tables").AddTable(fn, name, True, p.get("password", ""), msgs)
-        if n:
-            slicer.app.applicationLogic().GetSelectionNode().SetActiveTableID(n.GetID())
-            slicer.app.applicationLogic().PropagateTableSelection()
-        return n
-
-    def _readTextFile(self, fn, name, p, msgs):
-        n = slicer.mrmlScene.AddNewNodeByClass("vtkMRMLTextNode", name)
-        with open(fn, encoding="utf8", errors="replace") as f:
-            n.SetText(f.read())
-        return n
-
-    def _readColorTableFile(self, fn, name, p, msgs):
-        return self._logic("colors").LoadColorFile(fn, name, msgs)
-
-    def _readSequenceFile(self, fn, name, p, msgs):
-        seq = self._logic("sequences").AddSequence(fn, msgs)
-        if seq is None:
-            return None
-        br = slicer.mrmlScene.AddNewNodeByClass("vtkMRMLSequenceBrowserNode", name + " browser")
-        br.AddSynchronizedSequenceNode(seq)
-        self._logic("sequences").UpdateProxyNodesFromSequences(br)
-        return seq
-
-    def _readTransferFunctionFile(self, fn, name, p, msgs):
-        return self._logic("volumerendering").AddVolumePropertyFromFile(fn)
-
-    def _readShaderPropertyFile(self, fn, name, p, msgs):
-        return self._logic("volumerendering").AddShaderPropertyFromFile(fn)
-
-    def _readTerminologyFile(self, fn, name, p, msgs):
-        return [] if self._logic("terminologies").LoadContextFromFile(fn) else None
-
-    def _readSceneFile(self, fn, name, p, msgs):
-        clear = slicer.util.toBool(p.get("clear", False))
-        if fn.lower().endswith(".mrb"):
-            return bool(slicer.mrmlScene.ReadFromMRB(fn, clear, msgs))
-        slicer.mrmlScene.SetURL(fn)
-        slicer.mrmlScene.SetRootDirectory(os.path.dirname(fn))
-        return bool(slicer.mrmlScene.Connect(msgs) if clear else slicer.mrmlScene.Import(msgs))
-
-    # writing
-    def saveNodes(self, kind, props, msgs=None):
-        msgs = msgs or slicer.vtkMRMLMessageCollection()
-        fn = str(props["fileName"])
-        if kind == "SceneFile":
-            if fn.lower().endswith(".mrb"):
-                return bool(slicer.mrmlScene.WriteToMRB(os.path.abspath(fn), None, msgs))
-            if fn.lower().endswith(".mrml"):
-                slicer.mrmlScene.SetURL(os.path.abspath(fn))
-                slicer.mrmlScene.SetRootDirectory(os.path.dirname(os.path.abspath(fn)))
-                return bool(slicer.mrmlScene.Commit(fn, msgs))
-            os.makedirs(fn, exist_ok=True)
-            return bool(slicer.app.applicationLogic().SaveSceneToSlicerDataBundleDirectory(fn, None, msgs))
-        node = slicer.mrmlScene.GetNodeByID(props["nodeID"])
-        if not node.GetStorageNode():
-            if not node.AddDefaultStorageNode(fn):
-                return False
-        s = node.GetStorageNode()
-        s.SetFileName(fn)
-        if "useCompression" in props:
-            s.SetUseCompression(slicer.util.toBool(props["useCompression"]))
-        return bool(s.WriteData(node))
-
-    def exportNodes(self, ids, names, props, harden=False, msgs=None):
-        ok = True
-        for i, fn in zip(ids, names):
-            node = slicer.mrmlScene.GetNodeByID(i)
-            tmp = slicer.vtkMRMLScene()
-            tmp.SetRootDirectory(os.path.dirname(os.path.abspath(fn)))
-            tmp.SetDataIOManager(slicer.mrmlScene.GetDataIOManager())
-            copy = node.CreateNodeInstance()
-            copy.UnRegister(None)
-            tmp.AddNode(copy)
-            copy.CopyContent(node)
-            if harden and hasattr(node, "GetParentTransformNode") and node.GetParentTransformNode():
-                m = vtk.vtkGeneralTransform()
-                node.GetParentTransformNode().GetTransformToWorld(m)
-                copy.ApplyTransform(m)
-            s = copy.CreateDefaultStorageNode()
-            s.UnRegister(None)
-            tmp.AddNode(s)
-            s.SetFileName(os.path.abspath(fn))
-            if "useCompression" in props:
-                s.SetUseCompression(slicer.util.toBool(str(props["useCompression"])))
-            ok = bool(s.WriteData(copy)) and ok
-        return ok
-
-    def openScreenshotDialog(self, *a):
+    def openScreenshotDialog(self, *args):
         return False

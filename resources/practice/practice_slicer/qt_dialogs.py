@@ -9,6 +9,8 @@ from .qt_widgets import QWidget
 
 
 class QDialog(QWidget):
+    """A dialog; exec_() gives Rejected and is noted."""
+
     Accepted, Rejected = 1, 0
 
     def exec_(self):
@@ -24,6 +26,8 @@ class QDialog(QWidget):
 
 
 class QProgressDialog(QDialog):
+    """A progress dialog that is never cancelled."""
+
     _defaults = {
         "value": 0,
         "maximum": 100,
@@ -35,6 +39,8 @@ class QProgressDialog(QDialog):
 
 
 class QMessageBox(QDialog):
+    """Writes its text to stderr and answers OK; a question is answered No."""
+
     NoIcon, Information, Warning, Critical, Question = 0, 1, 2, 3, 4
     Ok, Open, Save, Cancel, Close, Yes, No, Retry, Ignore, Abort, Apply = (
         0x400,
@@ -85,6 +91,8 @@ class QMessageBox(QDialog):
 
 
 class QFileDialog(QDialog):
+    """Gives no file name, and notes that it was asked."""
+
     AnyFile, ExistingFile, Directory, ExistingFiles = 0, 1, 2, 3
 
     @staticmethod
@@ -100,6 +108,8 @@ class QFileDialog(QDialog):
 
 
 class QInputDialog(QDialog):
+    """Gives no text, and notes that it was asked."""
+
     @staticmethod
     def getText(*a):
         made_up.note("qt.QInputDialog.getText (no one can answer: empty)")

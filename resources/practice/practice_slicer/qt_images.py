@@ -11,6 +11,8 @@ from PIL import Image, ImageColor, ImageDraw
 
 
 class QByteArray:
+    """Bytes that can grow."""
+
     def __init__(self, data=b""):
         self._b = bytearray(data.data() if isinstance(data, QByteArray) else data)
 
@@ -42,10 +44,14 @@ class QByteArray:
 
 
 class QIODevice:
+    """The modes in which files and buffers are opened."""
+
     NotOpen, ReadOnly, WriteOnly, ReadWrite, Append, Truncate, Text = 0, 1, 2, 3, 4, 8, 16
 
 
 class QBuffer(QIODevice):
+    """A file-like view of a QByteArray."""
+
     def __init__(self, array=None, *a):
         self._a = array if array is not None else QByteArray()
 
@@ -68,6 +74,8 @@ class QBuffer(QIODevice):
 
 
 class QSize:
+    """Width and height in pixels."""
+
     def __init__(self, w=0, h=0):
         self._w, self._h = int(w), int(h)
 
@@ -82,6 +90,8 @@ QSizeF = QSize
 
 
 class QPoint:
+    """A position in pixels."""
+
     def __init__(self, x=0, y=0):
         self._x, self._y = x, y
 
@@ -96,6 +106,8 @@ QPointF = QPoint
 
 
 class QRect:
+    """A rectangle in pixels."""
+
     def __init__(self, *a):
         if len(a) == 2:
             a = (a[0].x(), a[0].y(), a[1].width(), a[1].height())
@@ -140,6 +152,8 @@ QRectF = QRect
 
 
 class QColor:
+    """A colour with opacity, each part 0 to 255 (0 to 1 in the ...F members)."""
+
     def __init__(self, *a):
         self._a = 255
         if len(a) == 1 and isinstance(a[0], str):
@@ -208,6 +222,8 @@ class QColor:
 
 
 class QImage:
+    """A picture; `im` is the Pillow image behind it, None for a null image."""
+
     (
         Format_Invalid,
         Format_Mono,
@@ -305,6 +321,8 @@ class QImage:
 
 
 class QPixmap(QImage):
+    """The same as a QImage here."""
+
     @classmethod
     def fromImage(cls, im, *a):
         return cls(im.im)
@@ -318,6 +336,8 @@ class QPixmap(QImage):
 
 
 class QIcon:
+    """An icon that keeps where it came from and shows nothing."""
+
     Normal, Disabled, Active, Selected, On, Off = 0, 1, 2, 3, 0, 1
 
     def addPixmap(self, *a):
@@ -336,6 +356,8 @@ class QIcon:
 
 
 class QPen:
+    """Colour and width of lines."""
+
     def __init__(self, *a):
         self.c = a[0] if a and isinstance(a[0], QColor) else QColor(0, 0, 0)
         self.w = 1
@@ -351,10 +373,12 @@ class QPen:
 
 
 class QBrush(QPen):
-    pass
+    """Colour of areas."""
 
 
 class QFont:
+    """A font of which only the size is kept."""
+
     def __init__(self, *a):
         self.size = 12
 
@@ -371,6 +395,8 @@ class QFont:
 
 
 class QPainter:
+    """Draws on a QImage or QPixmap."""
+
     Antialiasing = 1
 
     def __init__(self, target=None):

@@ -12,6 +12,8 @@ from .qt_images import QByteArray, QFont, QIODevice, QPoint
 
 
 class QDir:
+    """A folder."""
+
     def __init__(self, path="."):
         self.path = str(path)
 
@@ -61,6 +63,8 @@ class QDir:
 
 
 class QFileInfo:
+    """What is known of a path."""
+
     def __init__(self, p):
         self._p = str(p)
 
@@ -89,6 +93,8 @@ class QFileInfo:
 
 
 class QFile(QIODevice):
+    """A file."""
+
     def __init__(self, p):
         self._p = p
 
@@ -118,6 +124,8 @@ class QFile(QIODevice):
 
 
 class QTemporaryDir:
+    """A new temporary folder."""
+
     def __init__(self, *a):
         self._p = tempfile.mkdtemp()
 
@@ -126,6 +134,8 @@ class QTemporaryDir:
 
 
 class QUrl:
+    """A URL as text."""
+
     TolerantMode = 0
 
     def __init__(self, s="", *a):
@@ -140,6 +150,8 @@ class QUrl:
 
 
 class QDesktopServices:
+    """Opens nothing; `opened` lists what was asked for."""
+
     opened = []
 
     @classmethod
@@ -149,6 +161,8 @@ class QDesktopServices:
 
 
 class QDate:
+    """A day."""
+
     def __init__(self, *a):
         self.d = datetime.date(*a) if a else datetime.date.today()
 
@@ -166,12 +180,16 @@ class QDate:
 
 
 class QDateTime(QDate):
+    """A day; the time of day is left out."""
+
     @classmethod
     def currentDateTime(cls):
         return cls()
 
 
 class QSizePolicy:
+    """The numbers of the size policies; nothing is laid out here."""
+
     Fixed, Minimum, Maximum, Preferred, Expanding, MinimumExpanding, Ignored = 0, 1, 4, 5, 7, 3, 13
 
     def __init__(self, h=5, v=5, *a):
@@ -184,6 +202,8 @@ class QSizePolicy:
 
 
 class QStandardPaths:
+    """Folders of the user."""
+
     HomeLocation, DocumentsLocation, TempLocation, DesktopLocation, DownloadLocation = 8, 1, 7, 0, 14
 
     @staticmethod
@@ -192,6 +212,8 @@ class QStandardPaths:
 
 
 class QKeySequence:
+    """Keys of a shortcut."""
+
     def __init__(self, *a):
         self.keys = a
 
@@ -207,6 +229,8 @@ class QShortcut(QObject):
 
 
 class QFontDatabase:
+    """Gives the one font."""
+
     FixedFont, GeneralFont = 1, 0
 
     @staticmethod
@@ -215,6 +239,8 @@ class QFontDatabase:
 
 
 class QCursor:
+    """The mouse, which is never moved."""
+
     def __init__(self, *a):
         pass
 
@@ -224,6 +250,8 @@ class QCursor:
 
 
 class QLocale:
+    """English."""
+
     def __init__(self, *a):
         pass
 
@@ -268,6 +296,8 @@ class QtNamespace:
 
 
 class QApplication(QObject):
+    """The static members of the application object."""
+
     @staticmethod
     def overrideCursor():
         return None

@@ -133,6 +133,8 @@ class QWidget(QObject):
 
 
 class QLayout(QWidget):
+    """Gives its widgets to the parent; nothing is laid out."""
+
     def _item(self, *a):
         for w in a:
             if isinstance(w, QObject):
@@ -156,38 +158,42 @@ class QLayout(QWidget):
 
 
 class QVBoxLayout(QLayout):
-    pass
+    """A column."""
 
 
 class QHBoxLayout(QLayout):
-    pass
+    """A row."""
 
 
 class QFormLayout(QLayout):
-    pass
+    """Labels and fields."""
 
 
 class QGridLayout(QLayout):
-    pass
+    """A table."""
 
 
 class QFrame(QWidget):
-    pass
+    """A frame."""
 
 
 class QGroupBox(QWidget):
+    """A titled box."""
+
     _defaults = {"title": "", "checked": True, "checkable": False}
 
 
 class QScrollArea(QWidget):
-    pass
+    """A scrolled area."""
 
 
 class QSplitter(QWidget):
-    pass
+    """A split area."""
 
 
 class QMenu(QWidget):
+    """A menu or tool bar: a list of actions."""
+
     def addSeparator(self):
         pass
 
@@ -217,27 +223,33 @@ class QMenu(QWidget):
 
 
 class QToolBar(QMenu):
-    pass
+    """A tool bar."""
 
 
 class QMenuBar(QMenu):
-    pass
+    """A menu bar."""
 
 
 class QStatusBar(QWidget):
+    """Keeps the last message."""
+
     def showMessage(self, text, *a):
         self._props["message"] = text
 
 
 class QTabWidget(QWidget):
+    """Tabs."""
+
     _defaults = {"currentIndex": 0}
 
 
 class QStackedWidget(QTabWidget):
-    pass
+    """Pages."""
 
 
 class QDockWidget(QWidget):
+    """A dock with a title bar."""
+
     def titleBarWidget(self):
         if "_title_bar" not in self.__dict__:
             self._title_bar = QWidget()
@@ -248,6 +260,8 @@ class QDockWidget(QWidget):
 
 
 class QAbstractButton(QWidget):
+    """Base of what can be clicked: click() and setChecked() emit the signals."""
+
     _defaults = {"checked": False, "checkable": False, "text": "", "icon": None, "iconSize": None}
 
     def _iconSizeOrDefault(self):
@@ -273,10 +287,12 @@ class QAbstractButton(QWidget):
 
 
 class QPushButton(QAbstractButton):
-    pass
+    """A button."""
 
 
 class QToolButton(QAbstractButton):
+    """A button that may have a menu."""
+
     def menu(self):
         return self.__dict__.get("_menu")
 
@@ -291,14 +307,20 @@ class QToolButton(QAbstractButton):
 
 
 class QCheckBox(QAbstractButton):
+    """A check box."""
+
     _defaults = {"checkable": True, "checkState": 0}
 
 
 class QRadioButton(QAbstractButton):
+    """A radio button."""
+
     _defaults = {"checkable": True}
 
 
 class QAction(QAbstractButton):
+    """An action of a menu."""
+
     def data(self):
         return self._props.get("data")
 
@@ -319,22 +341,24 @@ class ValuedWidget(QWidget):
 
 
 class QSpinBox(ValuedWidget):
-    pass
+    """A whole number."""
 
 
 class QDoubleSpinBox(ValuedWidget):
-    pass
+    """A number."""
 
 
 class QSlider(ValuedWidget):
-    pass
+    """A slider."""
 
 
 class QProgressBar(ValuedWidget):
-    pass
+    """A progress bar."""
 
 
 class QComboBox(QWidget):
+    """A list of texts with data, one of them current."""
+
     _defaults = {"currentIndex": -1}
 
     def __init__(self, *a, **k):
@@ -391,6 +415,8 @@ class QComboBox(QWidget):
 
 
 class QLineEdit(QWidget):
+    """A line of text."""
+
     _defaults = {"text": "", "readOnly": False}
 
     def clear(self):
@@ -398,10 +424,12 @@ class QLineEdit(QWidget):
 
 
 class QLabel(QLineEdit):
-    pass
+    """A text that is shown."""
 
 
 class QTextEdit(QWidget):
+    """A longer text."""
+
     _defaults = {"plainText": "", "html": "", "readOnly": False}
 
     def insertHtml(self, t):
@@ -424,4 +452,4 @@ class QTextEdit(QWidget):
 
 
 class QPlainTextEdit(QTextEdit):
-    pass
+    """A longer plain text."""

@@ -44,6 +44,8 @@ class qMRMLNodeComboBox(QWidget):
 
 
 class qMRMLUtils:
+    """Conversions between Qt and VTK pictures and matrices."""
+
     @staticmethod
     def qImageToVtkImageData(im, out):
         pil_to_vtk(im.im, out)
@@ -60,6 +62,8 @@ class qMRMLUtils:
 
 
 class qSlicerMarkupsPlaceWidget(QWidget):
+    """Keeps the markups node to place; places nothing."""
+
     _defaults = {"placeModeEnabled": False}
     (
         ShowPlaceMultipleMarkupsOption,
@@ -93,6 +97,8 @@ class qSlicerMarkupsPlaceWidget(QWidget):
 
 
 class _SHPlugin(QObject):
+    """A subject hierarchy plugin: shows and hides items."""
+
     def __init__(self, name):
         super().__init__()
         self.name = name
@@ -120,6 +126,8 @@ class _SHPlugin(QObject):
 
 
 class qSlicerSubjectHierarchyPluginHandler(QObject):
+    """Knows the subject hierarchy plugins by name."""
+
     _one = None
 
     @classmethod

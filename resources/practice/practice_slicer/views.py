@@ -17,28 +17,27 @@ class qMRMLViewBase(QWidget):
 
     _defaults = {"renderEnabled": True}
 
-    def _init(self, factoryClass, node, size):
+    def _open(self, factory_class, node, size):
+        """Make the view for a view node; `size` is (width, height) in pixels."""
         self._node = node
         self._dirty = True
         self._props["width"], self._props["height"] = size
-        rw = vtk.vtkRenderWindow()
-        rw.SetOffScreenRendering(1)
-        rw.ShowWindowOff()
-        rw.SetMultiSamples(0)
-        rw.SetSize(*size)
-        ren = vtk.vtkRenderer()
-        rw.AddRenderer(ren)
-        inter = vtk.vtkGenericRenderWindowInteractor()
-        inter.SetRenderWindow(rw)
-        inter.EnableRenderOff()
-        inter.Initialize()
-        self._render_window, self._renderer, self._interactor = rw, ren, inter
-        group = slicer.vtkMRMLDisplayableManagerGroup()
-        group.SetRenderer(ren)
-        self._group = group
-        group.Initialize(factoryClass.GetInstance(), ren)
-        group.AddObserver(vtk.vtkCommand.UpdateEvent, self._want_render)
-        group.SetMRMLDisplayableNode(node)
+        self._renderer = vtk.vtkRenderer()
+        self._render_window = window = vtk.vtkRenderWindow()
+        window.SetOffScreenRendering(1)
+        window.ShowWindowOff()
+        window.SetMultiSamples(0)
+        window.SetSize(*size)
+        window.AddRenderer(self._renderer)
+        self._interactor = vtk.vtkGenericRenderWindowInteractor()
+        self._interactor.SetRenderWindow(window)
+        self._interactor.EnableRenderOff()  # nothing is drawn but when the view says so
+        self._interactor.Initialize()
+        self._group = slicer.vtkMRMLDisplayableManagerGroup()
+        self._group.SetRenderer(self._renderer)
+        self._group.Initialize(factory_class.GetInstance(), self._renderer)
+        self._group.AddObserver(vtk.vtkCommand.UpdateEvent, self._want_render)
+        self._group.SetMRMLDisplayableNode(node)
         self._props["visible"] = True
         self.objectName = self.className() + node.GetLayoutName()
 
@@ -132,19 +131,19 @@ class qMRMLViewBase(QWidget):
 
 
 class qMRMLSliceView(qMRMLViewBase):
+    """A slice view: the blended image of the slice logic under the displayable managers."""
+
     def __init__(self, node, logic, size):
         QWidget.__init__(self)
         self._logic = logic
-        self._init(slicer.vtkMRMLSliceViewDisplayableManagerFactory, node, size)
+        self._open(slicer.vtkMRMLSliceViewDisplayableManagerFactory, node, size)
         self._renderer.GetActiveCamera().ParallelProjectionOn()
-        over = vtk.vtkRenderer()
-        over.SetLayer(1)
-        over.GetActiveCamera().ParallelProjectionOn()
-        self._render_window.SetNumberOfLayers(
-            max(2, self._render_window.GetNumberOfLayers())
-        )  # displayable managers may have asked for 3
-        self._render_window.AddRenderer(over)
-        self._overlay = over
+        self._overlay = overlay = vtk.vtkRenderer()
+        overlay.SetLayer(1)
+        overlay.GetActiveCamera().ParallelProjectionOn()
+        # Displayable managers may have asked for three layers: their number must not be lowered.
+        self._render_window.SetNumberOfLayers(max(2, self._render_window.GetNumberOfLayers()))
+        self._render_window.AddRenderer(overlay)
         mapper = vtk.vtkImageMapper()
         mapper.SetColorWindow(255)
         mapper.SetColorLevel(127.5)
@@ -194,9 +193,11 @@ class qMRMLSliceView(qMRMLViewBase):
 
 
 class qMRMLThreeDView(qMRMLViewBase):
+    """A 3D view with Slicer's camera."""
+
     def __init__(self, node, size):
         QWidget.__init__(self)
-        self._init(slicer.vtkMRMLThreeDViewDisplayableManagerFactory, node, size)
+        self._open(slicer.vtkMRMLThreeDViewDisplayableManagerFactory, node, size)
         self._renderer.SetUseDepthPeeling(True)
         self._renderer.SetGradientBackground(True)
         style = slicer.vtkMRMLThreeDViewInteractorStyle()
@@ -218,23 +219,24 @@ class qMRMLThreeDView(qMRMLViewBase):
     def contentBounds(self):
         """The RAS bounds in mm of what is shown; the box and the axis labels do not count."""
         was = self._node.StartModify()
-        box, lab = self._node.GetBoxVisible(), self._node.GetAxisLabelsVisible()
+        box, labels = self._node.GetBoxVisible(), self._node.GetAxisLabelsVisible()
         self._node.SetBoxVisible(0)
         self._node.SetAxisLabelsVisible(0)
         self._node.EndModify(was)
-        b = [0.0] * 6
-        self._renderer.ComputeVisiblePropBounds(b)
+        bounds = [0.0] * 6
+        self._renderer.ComputeVisiblePropBounds(bounds)
         self._node.SetBoxVisible(box)
-        self._node.SetAxisLabelsVisible(lab)
-        return b
+        self._node.SetAxisLabelsVisible(labels)
+        return bounds
 
     def resetFocalPoint(self):
-        b = self.contentBounds()
-        if b[0] <= b[1]:
-            cam = self._renderer.GetActiveCamera()
-            cam.SetFocalPoint((b[0] + b[1]) / 2, (b[2] + b[3]) / 2, (b[4] + b[5]) / 2)
-            cam.ComputeViewPlaneNormal()
-            cam.OrthogonalizeViewUp()
+        """Turn the camera to the middle of what is shown."""
+        left, right, back, front, low, high = self.contentBounds()
+        if left <= right:
+            camera = self._renderer.GetActiveCamera()
+            camera.SetFocalPoint((left + right) / 2, (back + front) / 2, (low + high) / 2)
+            camera.ComputeViewPlaneNormal()
+            camera.OrthogonalizeViewUp()
         self._node.InvokeEvent(slicer.vtkMRMLViewNode.ResetFocalPointRequestedEvent)
         self._renderer.ResetCameraClippingRange()
         self._want_render()
@@ -253,8 +255,16 @@ class qMRMLThreeDView(qMRMLViewBase):
 
     @staticmethod
     def _direction(axis):
-        C = slicer.vtkMRMLCameraNode
-        return {1: C.Right, 2: C.Left, 3: C.Superior, 4: C.Inferior, 5: C.Anterior, 6: C.Posterior}.get(int(axis))
+        camera = slicer.vtkMRMLCameraNode
+        directions = (
+            camera.Right,
+            camera.Left,
+            camera.Superior,
+            camera.Inferior,
+            camera.Anterior,
+            camera.Posterior,
+        )
+        return directions[int(axis) - 1] if 1 <= int(axis) <= 6 else None
 
     def lookFromAxis(self, axis, fov=10.0):
         """Look from an axis and fit everything into the view."""
@@ -263,9 +273,9 @@ class qMRMLThreeDView(qMRMLViewBase):
             return
         self.resetFocalPoint()
         self.cameraNode().RotateTo(direction)
-        b = self.contentBounds()
-        if b[0] <= b[1]:
-            self._renderer.ResetCamera(b)
+        bounds = self.contentBounds()
+        if bounds[0] <= bounds[1]:
+            self._renderer.ResetCamera(bounds)
         self._want_render()
 
     lookFromViewAxis = lookFromAxis
