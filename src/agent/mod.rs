@@ -2,6 +2,7 @@
 
 mod event;
 mod plan;
+pub mod recipes;
 
 pub use event::*;
 pub use plan::*;

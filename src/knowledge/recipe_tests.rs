@@ -56,12 +56,12 @@ fn mistakes_are_reported_with_their_line() {
     let cases = [
         ("default = \"selected\"", "default = \"latest\"", 9, "`selected`, `newest` or `only`"),
         ("show {volume}", "show {volumes}", 4, "`{volumes}`"),
-        ("GetNodeByID({{volume}})", "GetNodeByID({{volum}})", 30, "not a declared slot"),
-        ("GetNodeByID({{volume}})", "GetNodeByID(\"{{volume}}\")", 30, "inside quotes"),
-        ("Show {{volume}}\"", "Show {{what}}\"", 24, "not a declared slot"),
-        ("\"steps\": [] }", "\"steps\": [ }", 25, "not JSON"),
-        ("{{result.size|0.1}}", "{{result.size|wide}}", 35, "number format"),
-        ("## Answer", "## Reply", 35, "`## Answer` is missing"),
+        ("GetNodeByID({{volume}})", "GetNodeByID({{volum}})", 29, "not a declared slot"),
+        ("GetNodeByID({{volume}})", "GetNodeByID(\"{{volume}}\")", 29, "inside quotes"),
+        ("Show {{volume}}\"", "Show {{what}}\"", 23, "not a declared slot"),
+        ("\"steps\": [] }", "\"steps\": [ }", 24, "not JSON"),
+        ("{{result.size|0.1}}", "{{result.size|wide}}", 34, "number format"),
+        ("## Answer", "## Reply", 34, "`## Answer` is missing"),
         ("risk = \"low\"", "risk = \"none\"", 5, "none"),
         ("type = \"node\"", "type = \"nodes\"", 10, "nodes"),
     ];
