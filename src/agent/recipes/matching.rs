@@ -1,0 +1,237 @@
+//! How well a recipe fits a piece of a message.
+//!
+//! Two questions are asked. How much of one phrasing does the message say (its words and its slots)? And how much of
+//! the message does the recipe explain: by that phrasing, by what its slots took, by its other words? A word that nothing
+//! explains, a number that no slot takes, a negation or a question that the recipe does not know pull the score down,
+//! because a recipe that ignores part of what was said would do something else than what was asked.
+
+use std::collections::{HashMap, HashSet};
+
+use super::book::{Entry, Phrasing, RecipeBook};
+use super::lexicon::{Lexicon, Term};
+use super::slots::{EarlierPart, Filling, Request, Source, fill};
+use super::words::WordKind;
+use crate::knowledge::{Risk, SlotKind};
+
+/// Below this a recipe does not fit.
+pub(super) const THRESHOLD: f64 = 0.60;
+/// A recipe that deletes must fit better than one that shows.
+const THRESHOLD_HIGH_RISK: f64 = 0.68;
+/// What a slot of a phrasing weighs, against 1 for the most telling word.
+const SLOT_WEIGHT: f64 = 0.35;
+/// The same for slots whose value is a word of fixed meaning.
+const WORD_SLOT_WEIGHT: f64 = 0.55;
+/// A number or quoted text that no slot takes.
+const LOOSE_VALUE_WEIGHT: f64 = 0.7;
+/// How much a word counts as explained that the recipe knows, but not this phrasing of it.
+const KNOWN_ELSEWHERE: f64 = 0.75;
+/// Share of the score that retrieval adds.
+const RETRIEVAL_SHARE: f64 = 0.05;
+/// What a required slot costs that neither the scene nor the message can fill.
+const IMPOSSIBLE_COST: f64 = 0.10;
+
+/// A recipe that was tried on a piece of a message.
+#[derive(Clone)]
+pub(super) struct Match {
+    /// Index of the entry in the book.
+    pub entry: usize,
+    pub score: f64,
+    pub filling: Filling,
+    /// Indices of the words that nothing explains.
+    pub unexplained: Vec<usize>,
+    /// Slots that the best phrasing has.
+    pub phrasing_slots: Vec<String>,
+    pub phrasing: usize,
+}
+
+impl Match {
+    /// Whether the recipe may be used.
+    pub fn fits(&self, book: &RecipeBook) -> bool {
+        let high = book.entries[self.entry].recipe.risk == Risk::High;
+        self.score >= if high { THRESHOLD_HIGH_RISK } else { THRESHOLD }
+    }
+}
+
+/// Tries every recipe on a piece of the message, best first. `plausible` asks whether the scene can serve the recipe.
+pub(super) fn rank(book: &RecipeBook, request: &Request, plausible: bool) -> Vec<Match> {
+    let terms = own_terms(request);
+    if terms.is_empty() && request.given.is_empty() {
+        return Vec::new();
+    }
+    let retrieval = book.retrieval(&request.raw(request.range.0, request.range.1));
+    let mut found: Vec<Match> =
+        (0..book.entries.len()).map(|entry| try_entry(book, entry, request, &terms, &retrieval, plausible)).collect();
+    found.sort_by(|a, b| {
+        let risk = |found: &Match| book.entries[found.entry].recipe.risk;
+        b.score.total_cmp(&a.score).then_with(|| risk(a).cmp(&risk(b))).then_with(|| a.entry.cmp(&b.entry))
+    });
+    found
+}
+
+/// The terms of the piece, with word indices of the whole message.
+pub(super) fn own_terms(request: &Request) -> Vec<Term> {
+    let (start, end) = request.range;
+    let mut terms = Lexicon::shared().terms(&request.words[start..end]);
+    for term in &mut terms {
+        term.start += start;
+        term.end += start;
+    }
+    terms
+}
+
+fn try_entry(
+    book: &RecipeBook,
+    index: usize,
+    request: &Request,
+    terms: &[Term],
+    retrieval: &HashMap<String, f64>,
+    plausible: bool,
+) -> Match {
+    let entry = &book.entries[index];
+    let filling = fill(entry, request);
+    let mut best = Match {
+        entry: index,
+        score: -1.0,
+        filling,
+        unexplained: Vec::new(),
+        phrasing_slots: Vec::new(),
+        phrasing: 0,
+    };
+    for (number, phrasing) in entry.phrasings.iter().enumerate() {
+        let (score, unexplained) = compare(book, entry, phrasing, request, terms, &best.filling);
+        if score > best.score {
+            best.score = score;
+            best.unexplained = unexplained;
+            best.phrasing_slots.clone_from(&phrasing.slots);
+            best.phrasing = number;
+        }
+    }
+    let found = retrieval.get(&entry.recipe.id).copied().unwrap_or(0.0);
+    best.score = best.score * (1.0 - RETRIEVAL_SHARE) + found * RETRIEVAL_SHARE;
+    if plausible {
+        let impossible = |name: &String| {
+            best.filling.slots.get(name).and_then(|filled| filled.question.as_ref()).is_some_and(|question| question.impossible)
+        };
+        if entry.recipe.slots.iter().any(|slot| impossible(&slot.name)) {
+            best.score -= IMPOSSIBLE_COST;
+        }
+    }
+    best
+}
+
+/// The score of one phrasing from 0 to 1, and the words that nothing explains.
+fn compare(
+    book: &RecipeBook,
+    entry: &Entry,
+    phrasing: &Phrasing,
+    request: &Request,
+    terms: &[Term],
+    filling: &Filling,
+) -> (f64, Vec<usize>) {
+    let said: HashSet<&str> = terms.iter().map(|term| term.text.as_str()).collect();
+    let mut phrasing_weight = 0.0;
+    let mut matched = 0.0;
+    let distinct: HashSet<&str> = phrasing.terms.iter().map(String::as_str).collect();
+    for term in &distinct {
+        let weight = book.weight(term);
+        phrasing_weight += weight;
+        if said.contains(term) {
+            matched += weight;
+        } else if !filling_says(entry, filling, term, request) {
+            // A word of the same family elsewhere in the recipe is some evidence, not proof.
+            continue;
+        } else {
+            matched += weight * 0.8;
+        }
+    }
+    for name in &phrasing.slots {
+        let weight = slot_weight(entry, name);
+        phrasing_weight += weight;
+        matched += weight * filling.slots.get(name).map_or(0.0, |filled| evidence(filled.source));
+    }
+    let recall = if phrasing_weight > 0.0 { matched / phrasing_weight } else { 0.0 };
+    let (precision, unexplained) = explained(book, entry, &distinct, request, terms, filling);
+    (recall.powf(0.45) * precision.powf(0.55), unexplained)
+}
+
+/// Whether a slot took a word that is this term ("grow" as a direction).
+fn filling_says(entry: &Entry, filling: &Filling, term: &str, request: &Request) -> bool {
+    let (start, end) = request.range;
+    (start..end).any(|index| {
+        let by_word_slot = filling.taken[index].as_ref().and_then(|name| entry.recipe.slot(name)).is_some_and(is_word_slot);
+        by_word_slot && request.words[index].stem == term
+    })
+}
+
+fn slot_weight(entry: &Entry, name: &str) -> f64 {
+    if entry.recipe.slot(name).is_some_and(is_word_slot) { WORD_SLOT_WEIGHT } else { SLOT_WEIGHT }
+}
+
+fn is_word_slot(slot: &crate::knowledge::Slot) -> bool {
+    use SlotKind::{Axis, Choice, Color, Layout, Orientation, Sample, View};
+    matches!(slot.kind, Choice | Sample | Color | View | Layout | Axis | Orientation)
+}
+
+/// How much a filled slot speaks for the recipe.
+fn evidence(source: Source) -> f64 {
+    match source {
+        Source::Said => 1.0,
+        Source::Pointed | Source::Earlier => 0.9,
+        Source::Default => 0.6,
+        Source::Missing => 0.25,
+        Source::Open => 0.0,
+    }
+}
+
+/// Which share of what was said the recipe explains, by weight.
+fn explained(
+    book: &RecipeBook,
+    entry: &Entry,
+    phrasing: &HashSet<&str>,
+    request: &Request,
+    terms: &[Term],
+    filling: &Filling,
+) -> (f64, Vec<usize>) {
+    let mut total = 0.0;
+    let mut good = 0.0;
+    let mut unexplained = Vec::new();
+    for term in terms {
+        let weight = book.weight(&term.text);
+        let taken = (term.start..term.end).any(|index| filling.taken[index].is_some());
+        let share = if phrasing.contains(term.text.as_str()) || taken {
+            1.0
+        } else if entry.terms.contains(&term.text) && !term.text.starts_with('?') {
+            KNOWN_ELSEWHERE
+        } else if request.earlier.iter().any(|earlier| earlier.value_stems.contains(&term.text)) {
+            0.9
+        } else {
+            unexplained.extend(term.start..term.end);
+            0.0
+        };
+        total += weight;
+        good += weight * share;
+    }
+    for (index, word) in request.own_words() {
+        let value = matches!(word.kind, WordKind::Number { .. } | WordKind::Quoted | WordKind::Hex);
+        if value && filling.taken[index].is_none() {
+            total += LOOSE_VALUE_WEIGHT;
+            unexplained.push(index);
+        }
+    }
+    let precision = if total > 0.0 { good / total } else { 1.0 };
+    (precision, unexplained)
+}
+
+/// What an earlier part tells a later one.
+pub(super) fn as_earlier(book: &RecipeBook, found: &Match, request: &Request) -> EarlierPart {
+    let entry = &book.entries[found.entry];
+    let mut value_stems = Vec::new();
+    for (index, word) in request.own_words() {
+        let slot = found.filling.taken[index].as_ref().and_then(|name| entry.recipe.slot(name));
+        let tells = slot.is_some_and(|slot| matches!(slot.kind, SlotKind::Choice | SlotKind::Sample | SlotKind::Text));
+        if tells && !word.stem.is_empty() {
+            value_stems.push(word.stem.clone());
+        }
+    }
+    EarlierPart { provides: entry.recipe.provides.clone(), value_stems }
+}

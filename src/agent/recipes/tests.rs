@@ -1,0 +1,3 @@
+//! Matching and slots with values: no Slicer, no files but the recipes themselves.
+
+use super::*;
