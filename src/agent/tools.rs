@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::knowledge::KnowledgeIndex;
+use crate::knowledge::Knowledge;
 use crate::llm::{ToolCall, ToolDefinition};
 use crate::slicer::{Slicer, ViewRequest};
 
@@ -30,7 +30,7 @@ pub struct ToolOutcome {
 
 /// The tools of one turn.
 pub struct Tools<'a> {
-    pub knowledge: &'a KnowledgeIndex,
+    pub knowledge: &'a Knowledge,
     pub slicer: Option<&'a Slicer>,
     memo: HashMap<String, ToolOutcome>,
 }
@@ -54,7 +54,7 @@ pub fn definitions(with_slicer: bool) -> Vec<ToolDefinition> {
         define(
             "ReadFile",
             "Reads one knowledge file by the path that a search gave.",
-            json!({"path": {"type": "string"}}),
+            json!({"path": {"type": "string"}, "first_line": {"type": "integer", "minimum": 1, "default": 1}}),
             &["path"],
         ),
     ];
@@ -94,7 +94,7 @@ fn define(name: &str, description: &str, properties: Value, required: &[&str]) -
 
 impl<'a> Tools<'a> {
     /// Tools over this knowledge and, when connected, this Slicer.
-    pub fn new(knowledge: &'a KnowledgeIndex, slicer: Option<&'a Slicer>) -> Self {
+    pub fn new(knowledge: &'a Knowledge, slicer: Option<&'a Slicer>) -> Self {
         Self { knowledge, slicer, memo: HashMap::new() }
     }
 
@@ -142,7 +142,7 @@ impl<'a> Tools<'a> {
     fn search(&self, arguments: &Value) -> Result<Answer, String> {
         let query = text_argument(arguments, "query")?;
         let top = arguments["top_k"].as_u64().unwrap_or(10).clamp(1, 20) as usize;
-        let hits = self.knowledge.search(query, top, None).map_err(|error| error.to_string())?;
+        let hits = self.knowledge.index.search(query, top, None).map_err(|error| error.to_string())?;
         let text = serde_json::to_string(&hits).map_err(|error| error.to_string())?;
         Ok((format!("{} passages", hits.len()), text, None))
     }
@@ -150,14 +150,21 @@ impl<'a> Tools<'a> {
     fn grep(&self, arguments: &Value) -> Result<Answer, String> {
         let pattern = text_argument(arguments, "pattern")?;
         let context = arguments["context"].as_u64().unwrap_or(5).min(20) as usize;
-        let text =
-            self.knowledge.grep(pattern, arguments["path"].as_str(), context).map_err(|error| error.to_string())?;
-        Ok((format!("{} lines", text.lines().count()), text, None))
+        let report =
+            self.knowledge.files.grep(pattern, arguments["path"].as_str(), context).map_err(|error| error.to_string())?;
+        let matches: usize = report.files.iter().map(|file| file.count).sum();
+        let mut text = String::new();
+        for file in &report.files {
+            text.push_str(&format!("{}: {} matches\n", file.path, file.count));
+        }
+        text.push_str(&report.text);
+        Ok((format!("{matches} matches in {} files", report.files.len()), text, None))
     }
 
     fn read(&self, arguments: &Value) -> Result<Answer, String> {
         let path = text_argument(arguments, "path")?;
-        let text = self.knowledge.read_file(path).map_err(|error| error.to_string())?;
+        let first_line = arguments["first_line"].as_u64().unwrap_or(1).max(1) as usize;
+        let text = self.knowledge.files.read_file(path, first_line).map_err(|error| error.to_string())?;
         Ok((format!("{} lines", text.lines().count()), text, None))
     }
 

@@ -15,7 +15,7 @@ use super::prompt::{self, PastTurn};
 use super::recipes::{self, PendingRecipe, RecipeAnswer, RecipeBook, RecipeContext, RecipePart};
 use super::reply::Parts;
 use super::{Finish, HostError, Plan, Problem, Role, RunReport, Timings, TurnEvent, TurnHost, UsageTotal};
-use crate::knowledge::KnowledgeIndex;
+use crate::knowledge::Knowledge;
 use crate::llm::{self, Catalogue, Message};
 use crate::safety::Policy;
 use crate::slicer::{SceneSnapshot, Slicer};
@@ -54,7 +54,7 @@ impl Default for Limits {
 /// Everything a turn works with.
 pub struct TurnContext<'a> {
     pub brain: Brain<'a>,
-    pub knowledge: &'a KnowledgeIndex,
+    pub knowledge: &'a Knowledge,
     pub recipes: &'a RecipeBook,
     pub catalogue: &'a Catalogue,
     /// `None`: nothing can be run, and the scene is unknown.
@@ -265,7 +265,7 @@ impl<H: TurnHost> Turn<'_, H> {
     async fn by_model(&mut self, history: &[PastTurn]) -> Result<Finish, Ended> {
         self.stage(Role::Retriever, "searching…").await?;
         let started = Instant::now();
-        let hits = self.context.knowledge.search(&self.request, 10, None).unwrap_or_else(|error| {
+        let hits = self.context.knowledge.index.search(&self.request, 10, None).unwrap_or_else(|error| {
             tracing::warn!("the knowledge could not be searched: {error}");
             Vec::new()
         });

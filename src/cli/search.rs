@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{Outcome, console, exit};
 use crate::agent::recipes::RecipeBook;
-use crate::knowledge::KnowledgeIndex;
+use crate::knowledge::Knowledge;
 use crate::store::Paths;
 
 #[derive(Debug, Args)]
@@ -27,10 +27,11 @@ pub struct Arguments {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments, paths: &Paths) -> Outcome {
-    let recipes = RecipeBook::load(Some(paths.data()));
-    let index = KnowledgeIndex::of_recipes(recipes.recipes()).map_err(|error| anyhow::anyhow!(error))?;
+    let (recipes, _) = RecipeBook::open(Some(paths.data())).map_err(|error| anyhow::anyhow!(error))?;
+    let knowledge = Knowledge::of_recipes(recipes.recipes()).map_err(|error| anyhow::anyhow!(error))?;
     let started = Instant::now();
-    let hits = index
+    let hits = knowledge
+        .index
         .search(&arguments.text, arguments.top as usize, arguments.kind.as_deref())
         .map_err(|error| anyhow::anyhow!(error))?;
     let ms = started.elapsed().as_secs_f64() * 1000.0;

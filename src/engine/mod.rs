@@ -22,7 +22,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::recipes::RecipeBook;
-use crate::knowledge::{KnowledgeError, KnowledgeIndex};
+use crate::knowledge::{Knowledge, KnowledgeError};
 use crate::llm::{Catalogue, CatalogueError};
 use crate::resources;
 use crate::store::{self, Conversations, Keys, Paths, StoreError};
@@ -83,11 +83,11 @@ pub fn start(options: EngineOptions) -> Result<Engine, EngineError> {
     let store = Arc::new(Conversations::open(&paths.database())?);
     store.purge_deleted()?;
     let models = resources::text_with_override(paths.data(), "models.toml").unwrap_or_default();
-    let recipes = RecipeBook::load(Some(paths.data()));
-    for error in recipes.errors() {
+    let (recipes, damaged) = RecipeBook::open(Some(paths.data()))?;
+    for error in damaged {
         tracing::warn!("a recipe was left out: {error}");
     }
-    let knowledge = KnowledgeIndex::of_recipes(recipes.recipes())?;
+    let knowledge = Knowledge::of_recipes(recipes.recipes())?;
     let shared = Arc::new(turns::Shared {
         store,
         keys: Arc::new(Keys::default()),

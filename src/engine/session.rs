@@ -74,7 +74,7 @@ impl Session {
     }
 
     fn remember_recipe_run(&mut self, parts: &[RecipePart], value: &Value) {
-        self.recipes.remember(parts, value);
+        self.recipes.push(parts, value);
     }
 
     /// The texts that wait, for the surface.

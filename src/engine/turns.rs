@@ -14,7 +14,7 @@ use super::slicer_link::{SlicerLink, problem};
 use super::types::*;
 use crate::agent::recipes::{PendingRecipe, RecipeBook, RecipeContext};
 use crate::agent::{Brain, Limits, PastTurn, TurnContext, TurnHost, TurnResult, run_turn};
-use crate::knowledge::KnowledgeIndex;
+use crate::knowledge::Knowledge;
 use crate::llm::{self, Catalogue, Endpoint};
 use crate::safety::Policy;
 use crate::store::{Conversations, Keys, Paths, RunFolder, StoredEvent};
@@ -26,7 +26,7 @@ pub struct Shared {
     pub keys: Arc<Keys>,
     pub catalogue: Catalogue,
     pub recipes: RecipeBook,
-    pub knowledge: KnowledgeIndex,
+    pub knowledge: Knowledge,
     pub events: EventSender,
     pub questions: Questions,
     /// Capabilities granted for this process by the command line.
