@@ -1,0 +1,651 @@
+//! What the window knows, as plain values: events of the engine change it, and what the person does becomes commands.
+//!
+//! Nothing here paints, waits or reads a clock, so every flow of the window can be tested with values. Views change only
+//! what is being typed; everything else goes through [`Action`].
+
+use std::collections::{HashMap, VecDeque};
+
+use crate::engine::{
+    Command, ConnectionReport, ConversationId, ConversationSummary, Decision, Event, KeyOrigin, Problem,
+    ProviderChoice, SceneSnapshot, Secret, Settings, SlicerStatus, TurnEvent, ViewRequest,
+};
+
+use super::timeline::Timeline;
+
+/// How long a message at the edge of the window stays, in milliseconds.
+const TOAST_MS: i64 = 8_000;
+
+/// What the person did.
+#[derive(Debug, Clone)]
+pub enum Action {
+    NewConversation,
+    Open(ConversationId),
+    Rename(ConversationId, String),
+    Pin(ConversationId, bool),
+    Delete(ConversationId),
+    Restore(ConversationId),
+    SearchChanged,
+    /// Send what is in the composer.
+    Send,
+    /// Send this text as it is.
+    SendText(String),
+    Stop,
+    Unqueue(usize),
+    Decide(String, Decision),
+    Undo(String),
+    UndoLast,
+    RunCode(String),
+    /// Older (true) or newer message into the composer.
+    Recall(bool),
+    /// Put a text into the composer.
+    Compose(String),
+    Capture,
+    ShowPicture(String),
+    RefreshScene,
+    Connect(String),
+    StartPractice,
+    /// The settings draft is to hold from now on.
+    SettingsChanged,
+    OpenSettings(SettingsTab),
+    CloseSettings,
+    SaveKey,
+    RemoveKey,
+    Test,
+    CancelTest,
+    Copied(&'static str),
+    DismissToast(u64),
+}
+
+/// Pages of the settings dialog.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SettingsTab {
+    Model,
+    Slicer,
+    Safety,
+    Appearance,
+    About,
+}
+
+/// Pages of the right pane.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum PaneTab {
+    #[default]
+    Screenshot,
+    Scene,
+}
+
+/// Where a connection test stands.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub enum Test {
+    #[default]
+    None,
+    Running,
+    Done(ConnectionReport),
+}
+
+/// A message at the edge of the window that goes away by itself.
+#[derive(Debug, Clone)]
+pub struct Toast {
+    pub id: u64,
+    pub bad: bool,
+    pub text: String,
+    pub advice: String,
+    /// A button: its label and what it does.
+    pub button: Option<(&'static str, Action)>,
+    pub until_ms: i64,
+}
+
+/// A picture that the pane can show.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Picture {
+    pub title: String,
+    pub path: String,
+}
+
+/// Something that is being set up or started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Progress {
+    pub what: String,
+    pub detail: String,
+}
+
+/// Everything the window knows.
+#[derive(Debug, Default)]
+pub struct State {
+    /// Unix time in milliseconds, set by the shell before each frame.
+    pub now_ms: i64,
+    pub conversations: Vec<ConversationSummary>,
+    pub search: String,
+    /// Answer to the search text it was made for.
+    pub found: Option<(String, Vec<ConversationSummary>)>,
+    pub renaming: Option<(ConversationId, String)>,
+    pub current: Option<ConversationId>,
+    pub title: String,
+    pub timeline: Timeline,
+    pub queued: Vec<String>,
+    pub composer: String,
+    pub drafts: HashMap<ConversationId, String>,
+    /// Place in the sent messages while recalling, counted from the newest.
+    recalled: Option<usize>,
+    /// Texts that wait for a conversation to be opened.
+    unsent: VecDeque<String>,
+    /// A stop was asked for and has not come yet.
+    pub stopping: bool,
+    /// None until the engine has told.
+    pub slicer: Option<SlicerStatus>,
+    pub slicer_url: String,
+    pub progress: Option<Progress>,
+    pub scene: Option<SceneSnapshot>,
+    pub scene_search: String,
+    pub pictures: Vec<Picture>,
+    pub shown_picture: Option<usize>,
+    pub view: ViewChoice,
+    pub capturing: bool,
+    pub settings: Settings,
+    /// What the dialog edits.
+    pub draft: Settings,
+    pub settings_known: bool,
+    pub providers: Vec<ProviderChoice>,
+    pub key: KeyOrigin,
+    pub key_text: String,
+    pub key_revealed: bool,
+    pub test: Test,
+    pub dialog: Option<SettingsTab>,
+    pub help: bool,
+    pub sidebar_open: bool,
+    pub sidebar_over: bool,
+    pub pane_open: bool,
+    pub pane_over: bool,
+    pub pane_tab: PaneTab,
+    /// The pane opened by itself once; after that it is the person's choice.
+    pub pane_opened_itself: bool,
+    /// Set by the shell: is the window too narrow for sides beside the middle?
+    pub narrow: bool,
+    pub toasts: Vec<Toast>,
+    toasts_made: u64,
+    pub focus_composer: bool,
+    pub focus_search: bool,
+    /// Code that the person edits, by card.
+    pub edited_code: HashMap<i64, String>,
+    /// Cards that the person opened or closed against their default.
+    pub opened: HashMap<i64, bool>,
+    /// Changes whenever another conversation is shown, so that caches of the old one can go.
+    pub generation: u64,
+}
+
+/// Which picture the pane asks for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ViewChoice {
+    #[default]
+    Application,
+    Slice(&'static str),
+    ThreeD(Option<&'static str>),
+}
+
+impl ViewChoice {
+    /// The request for this view.
+    pub fn request(self) -> ViewRequest {
+        let (view_type, view_name, camera_axis) = match self {
+            ViewChoice::Application => ("application", None, None),
+            ViewChoice::Slice(name) => ("slice", Some(name.to_owned()), None),
+            ViewChoice::ThreeD(axis) => ("3d", None, axis.map(str::to_owned)),
+        };
+        ViewRequest { view_type: view_type.into(), view_name, camera_axis, image_size: None }
+    }
+}
+
+impl State {
+    /// A window that has just opened.
+    pub fn new(initial_message: Option<String>) -> Self {
+        let mut state = Self { sidebar_open: true, focus_composer: true, ..Self::default() };
+        state.unsent.extend(initial_message.filter(|text| !text.trim().is_empty()));
+        state
+    }
+
+    /// What the engine is asked when the window opens.
+    pub fn opening_commands() -> Vec<Command> {
+        vec![Command::ListConversations, Command::NewConversation]
+    }
+
+    /// True while a turn runs in the shown conversation.
+    pub fn running(&self) -> bool {
+        self.timeline.running()
+    }
+
+    /// Is anything on the way whose time is shown?
+    pub fn busy(&self) -> bool {
+        self.running() || self.progress.is_some() || self.capturing || self.test == Test::Running
+    }
+
+    /// The conversations as the list shows them: matches of the search, pinned first, newest first.
+    pub fn listed(&self) -> Vec<&ConversationSummary> {
+        let words = self.search.trim();
+        let mut list: Vec<_> = match &self.found {
+            Some((text, list)) if !words.is_empty() && text == words => list.iter().collect(),
+            _ => {
+                let words = words.to_lowercase();
+                self.conversations.iter().filter(|one| one.title.to_lowercase().contains(&words)).collect()
+            }
+        };
+        list.retain(|one| !one.deleted);
+        list.sort_by_key(|one| (!one.pinned, -one.updated_ms));
+        list
+    }
+
+    /// The provider that the settings name.
+    pub fn provider(&self) -> Option<&ProviderChoice> {
+        self.providers.iter().find(|one| one.id == self.settings.model.provider)
+    }
+
+    /// Folds one event. Returns the commands that follow from it.
+    pub fn apply(&mut self, event: Event) -> Vec<Command> {
+        match event {
+            Event::Conversations { list } => self.conversations = list,
+            Event::SearchResults { text, list } => self.found = Some((text, list)),
+            Event::Opened { conversation, title, events, queued, running } => {
+                self.opened_conversation(conversation, title, Timeline::from_events(&events), queued, running);
+                return self.send_waiting();
+            }
+            Event::Turn { conversation, event } if self.is_current(&conversation) => {
+                if let TurnEvent::Screenshot { title, path, .. } = &event.event {
+                    self.add_picture(title.clone(), path.clone());
+                }
+                self.timeline.apply(&event);
+                self.stopping &= self.timeline.running();
+            }
+            Event::Queue { conversation, queued } if self.is_current(&conversation) => self.queued = queued,
+            Event::Turn { .. } | Event::Queue { .. } => {}
+            Event::Title { conversation, title } => self.set_title(&conversation, title),
+            Event::Slicer { status } => self.set_slicer(status),
+            Event::Progress { what, detail, done } => {
+                self.progress = if done { None } else { Some(Progress { what, detail }) };
+            }
+            Event::Scene { snapshot } => self.scene = Some(*snapshot),
+            Event::Screenshot { conversation, title, path } => {
+                self.capturing = false;
+                if self.is_current(&conversation) {
+                    self.add_picture(title, path);
+                }
+            }
+            Event::Settings { settings, providers, key } => self.set_settings(*settings, providers, key),
+            Event::TestStarted => self.test = Test::Running,
+            Event::TestFinished { report } => {
+                if self.test != Test::None {
+                    self.test = Test::Done(report);
+                }
+            }
+            Event::Problem { problem } => {
+                self.capturing = false;
+                self.progress = None;
+                self.toast_problem(problem);
+            }
+        }
+        Vec::new()
+    }
+
+    fn is_current(&self, conversation: &str) -> bool {
+        self.current.as_deref() == Some(conversation)
+    }
+
+    fn opened_conversation(
+        &mut self,
+        conversation: ConversationId,
+        title: String,
+        timeline: Timeline,
+        queued: Vec<String>,
+        running: bool,
+    ) {
+        if !self.is_current(&conversation) {
+            self.keep_draft();
+            self.composer = self.drafts.remove(&conversation).unwrap_or_default();
+            self.opened.clear();
+            self.edited_code.clear();
+            self.generation += 1;
+        }
+        self.current = Some(conversation);
+        self.title = title;
+        self.timeline = timeline;
+        if !running {
+            // A turn that was cut off by the end of the program does not run any more.
+            self.timeline.live = None;
+            self.timeline.turn_started_ms = None;
+        }
+        self.queued = queued;
+        self.stopping = false;
+        self.recalled = None;
+        self.focus_composer = true;
+        self.pictures.clear();
+        self.shown_picture = None;
+        let pictures: Vec<_> = self
+            .timeline
+            .cards
+            .iter()
+            .filter_map(|card| match &card.kind {
+                super::timeline::CardKind::Screenshot { title, path, .. } => Some((title.clone(), path.clone())),
+                _ => None,
+            })
+            .collect();
+        for (title, path) in pictures {
+            self.add_picture(title, path);
+        }
+    }
+
+    fn send_waiting(&mut self) -> Vec<Command> {
+        let Some(conversation) = self.current.clone() else { return Vec::new() };
+        self.unsent.drain(..).map(|text| Command::Send { conversation: conversation.clone(), text }).collect()
+    }
+
+    fn keep_draft(&mut self) {
+        let draft = std::mem::take(&mut self.composer);
+        if let Some(current) = &self.current
+            && !draft.trim().is_empty()
+        {
+            self.drafts.insert(current.clone(), draft);
+        }
+    }
+
+    fn set_title(&mut self, conversation: &str, title: String) {
+        if let Some(one) = self.conversations.iter_mut().find(|one| one.id == conversation) {
+            one.title.clone_from(&title);
+        }
+        if self.is_current(conversation) {
+            self.title = title;
+        }
+    }
+
+    fn set_slicer(&mut self, status: SlicerStatus) {
+        if self.slicer_url.is_empty() {
+            self.slicer_url.clone_from(&status.url);
+        }
+        if !status.connected {
+            self.scene = None;
+        }
+        self.slicer = Some(status);
+    }
+
+    fn set_settings(&mut self, settings: Settings, providers: Vec<ProviderChoice>, key: KeyOrigin) {
+        // What is being typed in the dialog is not overwritten by an echo.
+        if self.dialog.is_none() || self.draft == self.settings {
+            self.draft = settings.clone();
+        }
+        self.slicer_url.clone_from(&settings.slicer.url);
+        self.settings = settings;
+        self.providers = providers;
+        self.key = key;
+        self.settings_known = true;
+    }
+
+    fn add_picture(&mut self, title: String, path: String) {
+        self.pictures.retain(|picture| picture.path != path);
+        self.pictures.push(Picture { title, path });
+        self.shown_picture = Some(self.pictures.len() - 1);
+        if !self.pane_opened_itself && !self.narrow {
+            self.pane_opened_itself = true;
+            self.pane_open = true;
+            self.pane_tab = PaneTab::Screenshot;
+        }
+    }
+
+    /// Shows a short message; it goes away by itself.
+    pub fn toast(&mut self, text: impl Into<String>, button: Option<(&'static str, Action)>) {
+        self.push_toast(false, text.into(), String::new(), button, TOAST_MS);
+    }
+
+    fn toast_problem(&mut self, problem: Problem) {
+        self.push_toast(true, problem.message, problem.advice, None, TOAST_MS * 2);
+    }
+
+    fn push_toast(
+        &mut self,
+        bad: bool,
+        text: String,
+        advice: String,
+        button: Option<(&'static str, Action)>,
+        stays_ms: i64,
+    ) {
+        self.toasts.retain(|toast| toast.text != text);
+        self.toasts_made += 1;
+        let toast = Toast { id: self.toasts_made, bad, text, advice, button, until_ms: self.now_ms + stays_ms };
+        self.toasts.push(toast);
+        if self.toasts.len() > 4 {
+            self.toasts.remove(0);
+        }
+    }
+
+    /// Removes what has stood long enough; returns the milliseconds until the next one goes.
+    pub fn age_toasts(&mut self) -> Option<i64> {
+        let now = self.now_ms;
+        self.toasts.retain(|toast| toast.until_ms > now);
+        self.toasts.iter().map(|toast| toast.until_ms - now).min()
+    }
+
+    /// Turns what the person did into commands.
+    pub fn update(&mut self, action: Action) -> Vec<Command> {
+        let with_current = |state: &Self, make: &dyn Fn(ConversationId) -> Command| {
+            state.current.clone().map(make).into_iter().collect::<Vec<_>>()
+        };
+        match action {
+            Action::NewConversation => {
+                self.sidebar_over = false;
+                self.focus_composer = true;
+                // An empty conversation is as good as a new one.
+                if self.current.is_some() && self.timeline.cards.is_empty() {
+                    Vec::new()
+                } else {
+                    vec![Command::NewConversation]
+                }
+            }
+            Action::Open(conversation) => {
+                self.sidebar_over = false;
+                if self.is_current(&conversation) {
+                    Vec::new()
+                } else {
+                    vec![Command::OpenConversation { conversation }]
+                }
+            }
+            Action::Rename(conversation, title) => self.rename(conversation, title),
+            Action::Pin(conversation, pinned) => {
+                for one in self.conversations.iter_mut().filter(|one| one.id == conversation) {
+                    one.pinned = pinned;
+                }
+                vec![Command::PinConversation { conversation, pinned }]
+            }
+            Action::Delete(conversation) => self.delete(conversation),
+            Action::Restore(conversation) => {
+                for one in self.conversations.iter_mut().filter(|one| one.id == conversation) {
+                    one.deleted = false;
+                }
+                vec![Command::RestoreConversation { conversation }]
+            }
+            Action::SearchChanged => {
+                let text = self.search.trim().to_owned();
+                if text.is_empty() { Vec::new() } else { vec![Command::SearchConversations { text }] }
+            }
+            Action::Send => {
+                let text = std::mem::take(&mut self.composer);
+                self.send(text)
+            }
+            Action::SendText(text) => self.send(text),
+            Action::Stop => {
+                self.stopping = self.running();
+                with_current(self, &|conversation| Command::Stop { conversation })
+            }
+            Action::Unqueue(position) => {
+                with_current(self, &|conversation| Command::Unqueue { conversation, position })
+            }
+            Action::Decide(request, decision) => {
+                with_current(self, &|conversation| Command::Decide { conversation, request: request.clone(), decision })
+            }
+            Action::Undo(run) => with_current(self, &|conversation| Command::Undo { conversation, run: run.clone() }),
+            Action::UndoLast => self.undo_last(),
+            Action::RunCode(code) => {
+                with_current(self, &|conversation| Command::RunCode { conversation, code: code.clone() })
+            }
+            Action::Capture => {
+                self.capturing = self.current.is_some();
+                let view = self.view.request();
+                with_current(self, &|conversation| Command::CaptureScreenshot { conversation, view: view.clone() })
+            }
+            Action::RefreshScene => vec![Command::RefreshScene],
+            Action::Connect(url) => {
+                vec![Command::ConnectSlicer { url: url.trim().to_owned() }]
+            }
+            Action::StartPractice => {
+                let detail = "Getting ready…".to_owned();
+                self.progress = Some(Progress { what: "Practice Slicer".into(), detail });
+                vec![Command::StartPractice]
+            }
+            Action::SettingsChanged => self.save_settings(),
+            Action::CloseSettings => {
+                self.dialog = None;
+                self.key_text.clear();
+                self.key_revealed = false;
+                self.focus_composer = true;
+                let mut commands = self.save_settings();
+                if self.test == Test::Running {
+                    commands.push(Command::CancelTest);
+                }
+                self.test = Test::None;
+                commands
+            }
+            Action::SaveKey => self.save_key(),
+            Action::RemoveKey => vec![Command::RemoveKey { provider: self.draft.model.provider.clone() }],
+            Action::Test => {
+                self.test = Test::Running;
+                let key = Some(self.key_text.trim()).filter(|key| !key.is_empty()).map(|key| Secret(key.into()));
+                vec![Command::TestConnection { settings: Box::new(self.draft.clone()), key }]
+            }
+            Action::CancelTest => {
+                self.test = Test::None;
+                vec![Command::CancelTest]
+            }
+            local => {
+                self.update_locally(local);
+                Vec::new()
+            }
+        }
+    }
+
+    /// Actions of which the engine need not know.
+    fn update_locally(&mut self, action: Action) {
+        match action {
+            Action::Recall(older) => self.recall(older),
+            Action::Compose(text) => {
+                self.composer = text;
+                self.focus_composer = true;
+            }
+            Action::ShowPicture(path) => {
+                self.shown_picture = self.pictures.iter().position(|picture| picture.path == path);
+                self.pane_tab = PaneTab::Screenshot;
+                if self.narrow { self.pane_over = true } else { self.pane_open = true }
+            }
+            Action::OpenSettings(tab) => {
+                if self.dialog.is_none() {
+                    self.draft = self.settings.clone();
+                    self.test = Test::None;
+                }
+                self.dialog = Some(tab);
+            }
+            Action::Copied(what) => self.toast(format!("{what} copied."), None),
+            Action::DismissToast(id) => self.toasts.retain(|toast| toast.id != id),
+            _ => {}
+        }
+    }
+
+    fn send(&mut self, text: String) -> Vec<Command> {
+        let text = text.trim().to_owned();
+        self.recalled = None;
+        self.focus_composer = true;
+        if text.is_empty() {
+            return Vec::new();
+        }
+        match self.current.clone() {
+            Some(conversation) => vec![Command::Send { conversation, text }],
+            None => {
+                self.unsent.push_back(text);
+                Vec::new()
+            }
+        }
+    }
+
+    fn rename(&mut self, conversation: ConversationId, title: String) -> Vec<Command> {
+        self.renaming = None;
+        let title = title.trim().to_owned();
+        if title.is_empty() {
+            return Vec::new();
+        }
+        self.set_title(&conversation, title.clone());
+        vec![Command::RenameConversation { conversation, title }]
+    }
+
+    fn delete(&mut self, conversation: ConversationId) -> Vec<Command> {
+        for one in self.conversations.iter_mut().filter(|one| one.id == conversation) {
+            one.deleted = true;
+        }
+        self.toast("Conversation deleted.", Some(("Undo", Action::Restore(conversation.clone()))));
+        let mut commands = vec![Command::DeleteConversation { conversation: conversation.clone() }];
+        if self.is_current(&conversation) {
+            commands.push(Command::NewConversation);
+        }
+        commands
+    }
+
+    fn undo_last(&mut self) -> Vec<Command> {
+        let run = self.timeline.undoable_run().map(str::to_owned);
+        match (run, self.current.clone()) {
+            (Some(run), Some(conversation)) if !self.running() => {
+                self.toast("Undoing the last run…", None);
+                vec![Command::Undo { conversation, run }]
+            }
+            _ => {
+                self.toast("There is no run to undo.", None);
+                Vec::new()
+            }
+        }
+    }
+
+    fn save_settings(&mut self) -> Vec<Command> {
+        if self.draft == self.settings || !self.settings_known {
+            return Vec::new();
+        }
+        if self.draft.model.provider != self.settings.model.provider {
+            self.key_text.clear();
+            self.test = Test::None;
+        }
+        self.settings = self.draft.clone();
+        vec![Command::SaveSettings { settings: Box::new(self.draft.clone()) }]
+    }
+
+    fn save_key(&mut self) -> Vec<Command> {
+        let key = std::mem::take(&mut self.key_text).trim().to_owned();
+        self.key_revealed = false;
+        if key.is_empty() {
+            return Vec::new();
+        }
+        vec![Command::SetKey { provider: self.draft.model.provider.clone(), key: Secret(key) }]
+    }
+
+    fn recall(&mut self, older: bool) {
+        let sent = &self.timeline.sent;
+        let next = match (self.recalled, older) {
+            (None, true) => 0,
+            (Some(place), true) => (place + 1).min(sent.len().saturating_sub(1)),
+            (Some(0) | None, false) => {
+                if self.recalled.take().is_some() {
+                    self.composer.clear();
+                }
+                return;
+            }
+            (Some(place), false) => place - 1,
+        };
+        if let Some(text) = sent.iter().rev().nth(next) {
+            self.composer.clone_from(text);
+            self.recalled = Some(next);
+        }
+    }
+
+    /// True while the composer holds a recalled message that was not changed.
+    pub fn recalling(&self) -> bool {
+        self.recalled.and_then(|place| self.timeline.sent.iter().rev().nth(place)) == Some(&self.composer)
+    }
+}
