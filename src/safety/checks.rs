@@ -38,6 +38,10 @@ const CHECKS: &[(&str, Check)] = &[
     ("image_file", image_file),
     ("data_or_file", data_or_file),
     ("clear_scene", clear_scene),
+    ("overwrites_node", overwrites_node),
+    ("find_child", find_child),
+    ("delay_display", limits::delay_display),
+    ("allocate_box", limits::allocate_box),
 ];
 
 /// Whether there is a rule of this name.
@@ -181,9 +185,22 @@ fn writes_first<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
 /// Fields such as `{0.__class__}` read attributes.
 fn format_text<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
     let base = call.callee.child_by_field_name("object");
-    let text = base.and_then(|b| crate::python::string_value(b, walker.code));
-    let reaches = text.is_none_or(|t| field_reaches(&t));
-    if reaches && base.is_some_and(|b| b.kind() != "identifier") {
+    let value = base.map_or_else(Value::unknown, |b| walker.eval(b));
+    // `str.format(text, …)` has the text as its first argument.
+    let through_class = value.origins().iter().any(|o| matches!(o, Origin::Name(_)));
+    let texts = if through_class {
+        call.argument(0, &[])
+            .map_or_else(Value::unknown, |a| a.value.clone())
+    } else {
+        value
+    };
+    let written = base.is_some_and(|b| !matches!(b.kind(), "identifier" | "attribute"));
+    let reaches = texts.origins().iter().any(|o| match o {
+        Origin::Text(text) if text.starts_with('\0') => written,
+        Origin::Text(text) => field_reaches(text),
+        _ => through_class,
+    });
+    if reaches {
         walker.note(call.node, Capability::Reflection, false);
     }
     Some(Value::plain())
@@ -357,7 +374,9 @@ fn collect<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
         .origins()
         .iter()
         .all(|o| matches!(o, Origin::Items(_) | Origin::Object(_)));
-    let _ = walker;
+    if source.has_object("@endless") {
+        walker.note(call.node, Capability::Hang, true);
+    }
     keeps.then(|| source.clone())
 }
 
@@ -379,7 +398,7 @@ fn data_or_file<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
         a.value
             .origins()
             .iter()
-            .all(|o| matches!(o, Origin::Object(k) if &**k == "@vtkobject"))
+            .all(|o| matches!(o, Origin::Object(k) if matches!(&**k, "@vtkobject" | "@imagedata")))
     });
     if call.splat || !data {
         let scope = known_text(call.argument(0, &[])).map(str::to_owned);
@@ -393,6 +412,31 @@ fn clear_scene<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
     let all = truth(walker, call.argument(0, &["removeSingletons"])) == Some(true);
     walker.note(call.node, Capability::ClearScene, all);
     Some(Value::plain())
+}
+
+/// Writes into the node that is its first argument.
+fn overwrites_node<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
+    if call.splat
+        || !call
+            .argument(0, &["volumeNode"])
+            .is_some_and(|a| is_own(&a.value))
+    {
+        walker.note(call.node, Capability::OverwriteData, false);
+    }
+    None
+}
+
+/// Widgets found below the main window belong to Slicer and not to this code.
+fn find_child<'t>(_: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
+    let elsewhere = call.argument(0, &["widget"]).is_some_and(|a| {
+        !a.value.has_object("@mainwindow")
+            && !matches!(a.value.origins(), [Origin::Text(_) | Origin::Plain])
+    });
+    Some(if elsewhere {
+        Value::unknown()
+    } else {
+        Value::of(Origin::Object("@found".into()))
+    })
 }
 
 /// Observers can be given as a function; text would be looked up as a method by name.

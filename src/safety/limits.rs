@@ -1,5 +1,7 @@
 //! Work without an end and absurd sizes, where they can be seen from the text.
 
+use std::collections::HashMap;
+
 use tree_sitter::Node;
 
 use super::verdict::Capability;
@@ -101,6 +103,27 @@ pub(super) fn sleep<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Valu
     Some(Value::plain())
 }
 
+/// `slicer.util.delayDisplay(text, milliseconds)`.
+pub(super) fn delay_display<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
+    let seconds = call
+        .argument(1, &["autoCloseMsec"])
+        .and_then(|a| a.value.number())
+        .map(|ms| ms / 1000.0);
+    if let Some(seconds) = seconds.filter(|s| *s > LONG_SLEEP) {
+        walker.note(call.node, Capability::Hang, seconds > ENDLESS_SLEEP);
+    }
+    Some(Value::plain())
+}
+
+/// `SetDimensions(x, y, z)` of an image.
+pub(super) fn allocate_box<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
+    let sizes: Option<Vec<f64>> = call.arguments.iter().map(|a| a.value.number()).collect();
+    if sizes.is_some_and(|s| s.len() > 1 && s.iter().product::<f64>() > MANY_ELEMENTS) {
+        walker.note(call.node, Capability::Memory, true);
+    }
+    None
+}
+
 /// `numpy.zeros(shape)`, `bytes(n)` and their like.
 pub(super) fn allocate<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
     let shape = call.argument(0, &["shape"])?;
@@ -122,26 +145,49 @@ pub(super) fn allocate<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<V
     None
 }
 
-/// `iter(function, sentinel)` may never meet its sentinel.
-pub(super) fn endless_iter<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
-    if call.arguments.len() > 1 && !walker.inside_loop_that_breaks(call.node) {
-        walker.note(call.node, Capability::Hang, true);
-        return None;
+/// `iter(int, 1)` never meets its sentinel; with a function of this code it may.
+pub(super) fn endless_iter<'t>(_: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
+    use super::walk::origin::Origin;
+    let first = call.argument(0, &[])?;
+    if call.arguments.len() < 2 {
+        return Some(first.value.clone());
     }
-    call.argument(0, &[]).map(|a| a.value.clone())
+    let builtin = first
+        .value
+        .origins()
+        .iter()
+        .any(|o| matches!(o, Origin::Name(n) if n.starts_with("builtins.")));
+    builtin.then(|| Value::of(Origin::Object("@endless".into())))
 }
 
 /// Looks at the loops and functions of the whole program, after it has been walked.
 pub(super) fn look<'t>(walker: &mut Walker<'t>, root: Node<'t>) {
-    let mut stack = vec![(root, 1.0f64)];
-    while let Some((node, rounds)) = stack.pop() {
+    let mut bodies = HashMap::new();
+    let mut stack = vec![(root, 1.0f64, false)];
+    while let Some((node, rounds, in_class)) = stack.pop() {
         let mut inner = rounds;
         match node.kind() {
             "while_statement" => endless_while(walker, node),
             "for_statement" => inner *= rounds_of(walker, node),
             "function_definition" => {
-                endless_recursion(walker, node);
+                if let (Some(name), Some(body)) = (
+                    node.child_by_field_name("name"),
+                    node.child_by_field_name("body"),
+                ) && !in_class
+                {
+                    bodies.insert(walker.text(name), body);
+                }
                 inner = 1.0;
+            }
+            "assignment" => {
+                if let (Some(left), Some(right)) = (
+                    node.child_by_field_name("left"),
+                    node.child_by_field_name("right"),
+                ) && right.kind() == "lambda"
+                    && let Some(body) = right.child_by_field_name("body")
+                {
+                    bodies.insert(walker.text(left), body);
+                }
             }
             "lambda" => inner = 1.0,
             "call" => self_application(walker, node),
@@ -154,15 +200,22 @@ pub(super) fn look<'t>(walker: &mut Walker<'t>, root: Node<'t>) {
             }
             _ => {}
         }
+        // A bare name does not call a method.
+        let class = match node.kind() {
+            "class_definition" => true,
+            "block" | "decorated_definition" => in_class,
+            _ => false,
+        };
         if inner > 1e10 && rounds <= 1e10 {
             walker.note(node, Capability::Hang, true);
         }
         stack.extend(
             python::children(node)
                 .into_iter()
-                .map(|child| (child, inner)),
+                .map(|child| (child, inner, class)),
         );
     }
+    endless_recursion(walker, &bodies);
 }
 
 /// Rounds of one `for`, when they are written as `range` of known numbers; else 1.
@@ -205,24 +258,10 @@ impl<'t> Walker<'t> {
             _ => None,
         }
     }
-
-    fn inside_loop_that_breaks(&self, node: Node<'_>) -> bool {
-        let mut at = node.parent();
-        while let Some(parent) = at {
-            if parent.kind() == "for_statement" {
-                return leaves(parent);
-            }
-            if parent.kind() != "parenthesized_expression" {
-                return false;
-            }
-            at = parent.parent();
-        }
-        false
-    }
 }
 
 /// Whether the body of the loop `node` has a way out: `break` of this loop, `return`, `raise`, `yield`.
-fn leaves(node: Node<'_>) -> bool {
+pub(super) fn leaves(node: Node<'_>) -> bool {
     let mut stack: Vec<(Node<'_>, bool)> = python::fields(node, "body")
         .into_iter()
         .map(|body| (body, true))
@@ -240,6 +279,17 @@ fn leaves(node: Node<'_>) -> bool {
                 .into_iter()
                 .map(|child| (child, same_loop)),
         );
+    }
+    false
+}
+
+fn has_kind(node: Node<'_>, kinds: &[&str]) -> bool {
+    let mut stack = vec![node];
+    while let Some(at) = stack.pop() {
+        if kinds.contains(&at.kind()) {
+            return true;
+        }
+        stack.extend(python::children(at));
     }
     false
 }
@@ -265,7 +315,24 @@ fn endless_while(walker: &mut Walker<'_>, node: Node<'_>) {
         }
         _ => false,
     };
-    if always && !leaves(node) {
+    // Nothing in the loop can change what the condition looks at.
+    let body = node.child_by_field_name("body");
+    let idle = body.is_some_and(|b| {
+        python::children(b)
+            .iter()
+            .all(|s| matches!(s.kind(), "pass_statement" | "continue_statement"))
+    });
+    let looks_anew = has_kind(
+        condition,
+        &[
+            "call",
+            "attribute",
+            "subscript",
+            "named_expression",
+            "await",
+        ],
+    );
+    if (always && !leaves(node)) || (idle && !looks_anew && condition.kind() != "false") {
         walker.note_why(
             node,
             Capability::Hang,
@@ -275,59 +342,77 @@ fn endless_while(walker: &mut Walker<'_>, node: Node<'_>) {
     }
 }
 
-/// A function that calls itself before any condition can stop it.
-fn endless_recursion(walker: &mut Walker<'_>, node: Node<'_>) {
-    let (Some(name), Some(body)) = (
-        node.child_by_field_name("name"),
-        node.child_by_field_name("body"),
-    ) else {
-        return;
-    };
-    let name = walker.text(name);
+/// What a function certainly calls before any condition can stop it, by name.
+fn certain_calls<'t>(walker: &Walker<'t>, body: Node<'t>) -> Vec<(&'t str, Node<'t>)> {
+    let mut calls = Vec::new();
+    if body.kind() != "block" {
+        calls_in(walker, body, &mut calls);
+        return calls;
+    }
     for statement in python::children(body) {
-        if !matches!(
-            statement.kind(),
-            "expression_statement" | "return_statement" | "assignment"
-        ) {
-            if matches!(statement.kind(), "function_definition" | "pass_statement") {
-                continue;
+        match statement.kind() {
+            "expression_statement" | "return_statement" | "assignment" => {
+                calls_in(walker, statement, &mut calls)
             }
-            return;
-        }
-        if calls_always(walker, statement, name) {
-            walker.note_why(
-                statement,
-                Capability::Hang,
-                true,
-                "This function calls itself without an end.",
-            );
-            return;
+            "function_definition" | "pass_statement" | "global_statement" => continue,
+            _ => break,
         }
         if statement.kind() == "return_statement" {
-            return;
+            break;
         }
     }
+    calls
 }
 
-/// Whether evaluating `node` certainly calls `name`: not behind a condition, `and`/`or`, a lambda or a comprehension.
-fn calls_always(walker: &Walker<'_>, node: Node<'_>, name: &str) -> bool {
+/// The calls that evaluating `node` certainly makes: not behind a condition, `and`/`or`, a lambda or a comprehension.
+fn calls_in<'t>(walker: &Walker<'t>, node: Node<'t>, calls: &mut Vec<(&'t str, Node<'t>)>) {
     let mut stack = vec![node];
     while let Some(at) = stack.pop() {
         match at.kind() {
             "conditional_expression" | "boolean_operator" | "lambda" => continue,
             kind if kind.ends_with("comprehension") || kind == "generator_expression" => continue,
-            "call"
-                if at
+            "call" => {
+                if let Some(function) = at
                     .child_by_field_name("function")
-                    .is_some_and(|f| f.kind() == "identifier" && walker.text(f) == name) =>
-            {
-                return true;
+                    .filter(|f| f.kind() == "identifier")
+                {
+                    calls.push((walker.text(function), at));
+                }
             }
             _ => {}
         }
         stack.extend(python::children(at));
     }
-    false
+}
+
+/// Functions that call each other, or themselves, in a circle that nothing can stop.
+fn endless_recursion<'t>(walker: &mut Walker<'t>, bodies: &HashMap<&'t str, Node<'t>>) {
+    let calls: HashMap<&str, Vec<(&str, Node<'t>)>> = bodies
+        .iter()
+        .map(|(name, body)| (*name, certain_calls(walker, *body)))
+        .collect();
+    // A function is in a circle if following its first known call comes back to it.
+    for (name, out) in &calls {
+        for (called, node) in out {
+            let (mut at, mut steps) = (*called, 0);
+            while at != *name && steps < 16 {
+                let next = calls
+                    .get(at)
+                    .and_then(|c| c.iter().find(|(n, _)| calls.contains_key(n)));
+                let Some((next, _)) = next else { break };
+                at = *next;
+                steps += 1;
+            }
+            if at == *name {
+                walker.note_why(
+                    *node,
+                    Capability::Hang,
+                    true,
+                    "This function calls itself without an end.",
+                );
+            }
+        }
+    }
 }
 
 /// `x(x)`: recursion without a name.

@@ -150,7 +150,7 @@ impl<T: Clone> Names<T> {
 }
 
 /// One space.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Space {
     needs: Names<Need>,
     values: Names<String>,
@@ -166,6 +166,8 @@ pub(crate) struct Space {
 pub(crate) struct Tables {
     spaces: HashMap<String, Space>,
     imports: HashMap<String, Need>,
+    /// Spaces whose name is a pattern.
+    families: Names<Space>,
     lists: HashMap<String, HashSet<String>>,
 }
 
@@ -202,6 +204,10 @@ impl Tables {
         for raw in file.space {
             let name = raw.name.clone();
             let space = build(raw)?;
+            if name.contains('*') {
+                self.families.add(&name, space);
+                continue;
+            }
             if self.spaces.insert(name.clone(), space).is_some() {
                 return Err(format!("{name} is defined twice"));
             }
@@ -211,7 +217,7 @@ impl Tables {
 
     /// The space of a module, class or kind of object.
     pub(crate) fn space(&self, name: &str) -> Option<&Space> {
-        self.spaces.get(name)
+        self.spaces.get(name).or_else(|| self.families.get(name))
     }
 
     /// What importing a module needs by itself.
@@ -231,7 +237,7 @@ impl Tables {
         space: &str,
         get: impl Fn(&'a Space) -> Option<&'a T>,
     ) -> Option<&'a T> {
-        let mut at = self.spaces.get(space);
+        let mut at = self.space(space);
         // A chain of `like` is short; the bound keeps a mistake in a table from becoming an endless loop.
         for _ in 0..8 {
             let here = at?;
@@ -246,6 +252,11 @@ impl Tables {
     /// What a member needs, when the table names it.
     pub(crate) fn need(&self, space: &str, member: &str) -> Option<Need> {
         self.find(space, |s| s.needs.get(member)).copied()
+    }
+
+    /// Whether the table names the member itself and not only a family of names.
+    pub(crate) fn names(&self, space: &str, member: &str) -> bool {
+        self.find(space, |s| s.needs.exact.get(member)).is_some()
     }
 
     /// What reading a member gives: a module, or a kind of object.

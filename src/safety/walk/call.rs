@@ -55,6 +55,7 @@ impl<'t> Walker<'t> {
         let Some(callee) = node.child_by_field_name("function") else {
             return self.all(node);
         };
+        self.callees.insert(callee.id());
         let target = self.eval(callee);
         let call = self.collect(node, callee);
         if target.origins().iter().all(|o| !self.follows(o)) {

@@ -118,8 +118,11 @@ impl<'t> Walker<'t> {
         ) else {
             return self.all(node);
         };
-        let base = self.eval(object);
         let name = self.name_of(attribute);
+        if name == "__name__" {
+            self.named.insert(object.id());
+        }
+        let base = self.eval(object);
         if name != self.text(attribute) && self.name_is_disguised(attribute, &name) {
             self.note_why(
                 node,
@@ -213,7 +216,15 @@ impl<'t> Walker<'t> {
             let mut body = Vec::new();
             for child in python::children(node) {
                 match child.kind() {
-                    "for_in_clause" => walker.for_target(child),
+                    "for_in_clause" => {
+                        let source = child
+                            .child_by_field_name("right")
+                            .map_or_else(Value::unknown, |r| walker.eval(r));
+                        if source.has_object("@endless") && node.kind() != "generator_expression" {
+                            walker.note(child, Capability::Hang, true);
+                        }
+                        walker.for_target(child);
+                    }
                     "if_clause" => {
                         walker.all(child);
                     }

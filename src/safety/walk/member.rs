@@ -43,10 +43,8 @@ impl Walker<'_> {
         if self.tables.listed("plain_dunder_attributes", name) {
             return dunder;
         }
-        let parent = node.parent();
         // `X.__init__(self)` and its like, called on the spot, are how Python code calls its base class.
-        let called = parent
-            .is_some_and(|p| p.kind() == "call" && p.child_by_field_name("function") == Some(node));
+        let called = self.callees.contains(&node.id());
         if dunder
             && called
             && (self.tables.listed("called_dunder_attributes", name)
@@ -55,12 +53,7 @@ impl Walker<'_> {
             return true;
         }
         // `x.__class__.__name__` only names a type.
-        let named = parent.is_some_and(|p| {
-            p.kind() == "attribute"
-                && p.child_by_field_name("object") == Some(node)
-                && p.child_by_field_name("attribute")
-                    .is_some_and(|a| self.text(a) == "__name__")
-        });
+        let named = self.named.contains(&node.id());
         if !(name == "__class__" && named) {
             self.note(node, Capability::Reflection, false);
         }
@@ -224,12 +217,16 @@ impl Walker<'_> {
                     self.store_in_name(&space.clone(), name, node)
                 }
                 Origin::Object(kind) => {
-                    if self.tables.listed("shared_objects", kind) {
+                    let method = self.tables.listed("singletons", kind)
+                        && self.tables.check(kind, name).is_some();
+                    if method || self.tables.listed("shared_objects", kind) {
                         self.note(node, Capability::Reflection, true);
                     }
+                    // `name=` in a table is about storing, where it differs from reading.
                     let need = self
                         .tables
-                        .need(kind, name)
+                        .need(kind, &format!("{name}="))
+                        .or_else(|| self.tables.need(kind, name))
                         .or_else(|| self.tables.need("@any", name));
                     if let Some(need) = need {
                         self.note_need(node, need);
@@ -265,7 +262,7 @@ impl Walker<'_> {
 
     fn store_in_name(&mut self, space: &str, name: &str, node: Node<'_>) {
         let own = self.tables.listed("open_for_own_names", space)
-            && self.tables.need(space, name).is_none()
+            && !self.tables.names(space, name)
             && self.tables.space(&format!("{space}.{name}")).is_none()
             && !self.tables.listed("module_names", name);
         // Objects stand for themselves; modules, classes and functions belong to everyone.
@@ -311,9 +308,7 @@ impl Walker<'_> {
 
     /// Notes what a member needs, unless it is called here and a check of its arguments will say it better.
     fn note_member(&mut self, space: &str, name: &str, node: Node<'_>, need: Need) {
-        let called = node
-            .parent()
-            .is_some_and(|p| p.kind() == "call" && p.child_by_field_name("function") == Some(node));
+        let called = self.callees.contains(&node.id());
         if !(called && self.tables.check(space, name).is_some()) {
             self.note_need(node, need);
         }

@@ -66,6 +66,12 @@ pub(super) struct Walker<'t> {
     /// Whether the code makes its timers fire once.
     pub(super) single_shot: bool,
     class_of_scope: HashMap<usize, usize>,
+    /// Expressions that are called where they stand. Asking a node for its parent walks down from the root each time.
+    pub(super) callees: HashSet<usize>,
+    /// Expressions of which only `__name__` is read.
+    pub(super) named: HashSet<usize>,
+    /// Where the statement that is being walked ends.
+    pub(super) statement_end: usize,
     /// Whether this is the round that notes findings.
     emit: bool,
     seen: HashSet<(usize, usize, Capability)>,
@@ -92,6 +98,9 @@ pub(super) fn walk(code: &str, tree: &Tree) -> Vec<Raw> {
         current_function: None,
         single_shot: false,
         class_of_scope: HashMap::new(),
+        callees: HashSet::new(),
+        named: HashSet::new(),
+        statement_end: 0,
         emit: false,
         seen: HashSet::new(),
         found: Vec::new(),

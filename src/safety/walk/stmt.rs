@@ -5,6 +5,7 @@ use tree_sitter::Node;
 use super::Walker;
 use super::origin::{Origin, Value};
 use crate::python;
+use crate::safety::limits;
 use crate::safety::verdict::Capability;
 
 impl<'t> Walker<'t> {
@@ -23,9 +24,13 @@ impl<'t> Walker<'t> {
                 }
             }
             "assignment" => {
+                self.statement_end = node.end_byte();
                 self.assignment(node);
             }
-            "augmented_assignment" => self.augmented(node),
+            "augmented_assignment" => {
+                self.statement_end = node.end_byte();
+                self.augmented(node);
+            }
             "import_statement" => self.import(node),
             "import_from_statement" => self.import_from(node),
             "function_definition" => {
@@ -51,6 +56,12 @@ impl<'t> Walker<'t> {
                 }
             }),
             "for_statement" => self.branch(|w| {
+                let source = node
+                    .child_by_field_name("right")
+                    .map_or_else(Value::unknown, |r| w.eval(r));
+                if source.has_object("@endless") && !limits::leaves(node) {
+                    w.note(node, Capability::Hang, true);
+                }
                 w.for_target(node);
                 for field in ["body", "alternative"] {
                     for part in python::fields(node, field) {
@@ -64,6 +75,15 @@ impl<'t> Walker<'t> {
                         self.with_clause(child)
                     } else {
                         self.statement(child)
+                    }
+                }
+            }
+            "raise_statement" => {
+                self.all(node);
+                if let Some(raised) = python::children(node).first() {
+                    let name = raised.child_by_field_name("function").unwrap_or(*raised);
+                    if self.tables.listed("ending_exceptions", self.text(name)) {
+                        self.note(node, Capability::Quit, true);
                     }
                 }
             }
@@ -199,11 +219,8 @@ impl<'t> Walker<'t> {
         match target.kind() {
             "identifier" => {
                 let name = self.name_of(target);
-                self.bind(
-                    &name,
-                    value,
-                    target.parent().map_or(target.end_byte(), |p| p.end_byte()),
-                );
+                let end = self.statement_end.max(target.end_byte());
+                self.bind(&name, value, end);
             }
             "as_pattern_target"
             | "parenthesized_expression"
