@@ -106,7 +106,7 @@ fn history(paths: &Paths) -> Check {
 
 fn keyring() -> Check {
     const NAME: &str = "Keyring";
-    match Keys::default().store_problem() {
+    match Keys::new().missing_keyring() {
         None => Check::good(NAME, "keys are kept in the system's keyring"),
         Some(problem) => Check::bad(
             NAME,

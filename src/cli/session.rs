@@ -65,7 +65,7 @@ impl PermissionArguments {
 /// # Errors
 /// When the data folder cannot be read.
 pub fn settings(paths: &Paths, console: Console) -> Result<Settings, Failure> {
-    let loaded = store::load_settings(paths).map_err(|error| anyhow::anyhow!(error))?;
+    let loaded = store::load(paths).map_err(|error| anyhow::anyhow!(error))?;
     if let Some(warning) = loaded.warning {
         console.progress(&warning);
     }

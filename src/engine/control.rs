@@ -158,8 +158,8 @@ impl Control {
         })
         .await;
         let (summary, stored) = match read {
-            Ok(Ok((Some(summary), stored))) => (summary, stored),
-            Ok(Ok((None, _))) => {
+            Ok(Ok(read)) => read,
+            Ok(Err(store::StoreError::NoConversation(_))) => {
                 let message = "That conversation is not in the history.".to_owned();
                 return self.report_problem("BadRequest", message, "Choose one from the list.").await;
             }

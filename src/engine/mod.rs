@@ -77,7 +77,7 @@ pub struct Engine {
 pub fn start(options: EngineOptions) -> Result<Engine, EngineError> {
     let paths = options.paths;
     let (sender, events) = EventSender::new();
-    let loaded = store::load_settings(&paths)?;
+    let loaded = store::load(&paths)?;
     let settings_are_fixed = options.settings.is_some();
     let settings = options.settings.unwrap_or(loaded.settings);
     let store = Arc::new(Conversations::open(&paths.database())?);
@@ -90,7 +90,7 @@ pub fn start(options: EngineOptions) -> Result<Engine, EngineError> {
     let knowledge = Knowledge::of_recipes(recipes.recipes())?;
     let shared = Arc::new(turns::Shared {
         store,
-        keys: Arc::new(Keys::default()),
+        keys: Arc::new(Keys::new()),
         catalogue: Catalogue::from_toml(&models)?,
         recipes,
         knowledge,

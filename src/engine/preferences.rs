@@ -35,7 +35,7 @@ impl Control {
         self.settings = settings;
         if !self.settings_are_fixed {
             let (paths, copy) = (self.shared.paths.clone(), self.settings.clone());
-            let saved = tokio::task::spawn_blocking(move || store::save_settings(&paths, &copy)).await;
+            let saved = tokio::task::spawn_blocking(move || store::save(&paths, &copy)).await;
             let failed = match saved {
                 Ok(Ok(())) => None,
                 Ok(Err(error)) => Some(error.to_string()),
@@ -104,7 +104,16 @@ pub async fn test_connection(
     key: Option<Secret>,
     cancel: &CancellationToken,
 ) -> ConnectionReport {
-    test(catalogue, &Arc::new(Keys::default()), settings, key, cancel).await
+    test(catalogue, &Arc::new(Keys::new()), settings, key, cancel).await
+}
+
+fn not_offered(model: &str, nearest: &[String]) -> Problem {
+    let advice = if nearest.is_empty() {
+        "Choose another model, or check its name.".to_owned()
+    } else {
+        format!("The nearest names are: {}.", nearest.join(", "))
+    };
+    Problem { kind: "ModelUnknown".into(), message: format!("The provider does not offer “{model}”."), advice }
 }
 
 async fn test(
@@ -129,12 +138,12 @@ async fn test(
     };
     match client.test_connection(cancel).await {
         Ok(outcome) => ConnectionReport {
-            ok: true,
+            ok: outcome.model_available,
             ms: outcome.ms,
-            model_available: outcome.model_available,
+            model_available: (outcome.listed || outcome.model_available).then_some(outcome.model_available),
             vision: outcome.vision,
             tools: outcome.tools,
-            error: None,
+            error: (!outcome.model_available).then(|| not_offered(&settings.model.model, &outcome.nearest)),
         },
         Err(error) => failed(turns::llm_problem(&error)),
     }
