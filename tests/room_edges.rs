@@ -33,7 +33,7 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("egui_commonmark", &["ui"]),
     ("rusqlite", &["store", "knowledge"]),
     ("rmcp", &["bridge", "slicer"]),
-    ("reqwest", &["llm"]),
+    ("reqwest", &["llm", "bridge"]),
     ("eventsource_stream", &["llm"]),
     ("keyring", &["store"]),
     ("tree_sitter", &["python", "safety"]),

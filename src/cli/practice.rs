@@ -4,7 +4,8 @@ use clap::Args;
 use serde_json::json;
 
 use super::console::{self, Console};
-use super::{Failure, Outcome, exit};
+use super::{Failure, Outcome, exit, runtime};
+use crate::bridge::WebServer;
 use crate::slicer::practice::{self, PracticeError, PracticeOptions};
 use crate::store::Paths;
 
@@ -42,7 +43,7 @@ pub fn run(arguments: &Arguments, paths: &Paths, console: Console) -> Outcome {
         PracticeOptions { port: arguments.port, no_data: arguments.no_data, no_exec: arguments.no_exec };
     let mut process = practice::start(&home, &options).map_err(failed)?;
     if arguments.json {
-        let version = practice::version(&process.url);
+        let version = version(&process.url)?;
         console::print_json(&json!({"url": process.url, "pid": process.pid, "version": version}))?;
     } else {
         let address = process.url.trim_start_matches("http://").trim_end_matches("/slicer");
@@ -56,6 +57,13 @@ pub fn run(arguments: &Arguments, paths: &Paths, console: Console) -> Outcome {
         }
         Err(error) => Err(Failure::new(exit::FAILED, "SlicerEnded", error.to_string(), "")),
     }
+}
+
+fn version(url: &str) -> Result<serde_json::Value, Failure> {
+    let asked = runtime()?.block_on(async {
+        WebServer::new(url, None)?.exec("__execResult = slicer.app.applicationVersion", None).await
+    });
+    asked.map_err(|error| Failure::new(exit::NO_CONNECTION, "NoSlicer", error.to_string(), ""))
 }
 
 /// A failure of the practice Slicer as the command's own.
