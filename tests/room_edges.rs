@@ -10,7 +10,20 @@ use std::path::{Path, PathBuf};
 const EDGES: &[(&str, &[&str])] = &[
     (
         "cli",
-        &["ui", "engine", "agent", "llm", "slicer", "bridge", "safety", "knowledge", "python", "store", "platform", "resources"],
+        &[
+            "ui",
+            "engine",
+            "agent",
+            "llm",
+            "slicer",
+            "bridge",
+            "safety",
+            "knowledge",
+            "python",
+            "store",
+            "platform",
+            "resources",
+        ],
     ),
     ("ui", &["engine", "store"]),
     ("engine", &["agent", "slicer", "knowledge", "llm", "store", "safety", "resources"]),
@@ -94,7 +107,9 @@ fn rooms_used(code: &str) -> BTreeSet<String> {
                 }
             }
         } else {
-            rooms.insert(rest.chars().take_while(|character| character.is_alphanumeric() || *character == '_').collect());
+            rooms.insert(
+                rest.chars().take_while(|character| character.is_alphanumeric() || *character == '_').collect(),
+            );
         }
     }
     rooms

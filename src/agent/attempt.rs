@@ -71,14 +71,13 @@ impl<H: TurnHost> Turn<'_, H> {
             verdict.findings.push(confirmation(plan));
         }
         self.timings.checks_ms += started.elapsed().as_secs_f64() * 1000.0;
-        self.host
-            .emit(TurnEvent::Verdict { verdict: verdict.verdict, findings: verdict.findings.clone() })
-            .await?;
+        self.host.emit(TurnEvent::Verdict { verdict: verdict.verdict, findings: verdict.findings.clone() }).await?;
         Ok(verdict)
     }
 
     async fn ask_person(&mut self, findings: Vec<Finding>) -> Result<(), Ended> {
-        let asked: Vec<Finding> = findings.into_iter().filter(|finding| finding.verdict != VerdictKind::Allow).collect();
+        let asked: Vec<Finding> =
+            findings.into_iter().filter(|finding| finding.verdict != VerdictKind::Allow).collect();
         self.stage(Role::SafetyCritic, "waiting for you").await?;
         let request = format!("turn-{}-{}", self.number, uuid::Uuid::new_v4().simple());
         self.host.emit(TurnEvent::PermissionAsked { request: request.clone(), findings: asked.clone() }).await?;

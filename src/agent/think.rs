@@ -65,7 +65,11 @@ impl<H: TurnHost> Turn<'_, H> {
         let doing = if matches!(call.name.as_str(), "VectorSearch" | "Grep") { "searching…" } else { "reading…" };
         self.stage(Role::Retriever, doing).await?;
         self.host
-            .emit(TurnEvent::ToolCall { id: call.id.clone(), name: call.name.clone(), arguments: call.arguments.clone() })
+            .emit(TurnEvent::ToolCall {
+                id: call.id.clone(),
+                name: call.name.clone(),
+                arguments: call.arguments.clone(),
+            })
             .await?;
         let outcome = tokio::select! {
             outcome = tools.run(call) => outcome,

@@ -150,8 +150,11 @@ impl<'a> Tools<'a> {
     fn grep(&self, arguments: &Value) -> Result<Answer, String> {
         let pattern = text_argument(arguments, "pattern")?;
         let context = arguments["context"].as_u64().unwrap_or(5).min(20) as usize;
-        let report =
-            self.knowledge.files.grep(pattern, arguments["path"].as_str(), context).map_err(|error| error.to_string())?;
+        let report = self
+            .knowledge
+            .files
+            .grep(pattern, arguments["path"].as_str(), context)
+            .map_err(|error| error.to_string())?;
         let matches: usize = report.files.iter().map(|file| file.count).sum();
         let mut text = String::new();
         for file in &report.files {
@@ -195,7 +198,8 @@ impl<'a> Tools<'a> {
     async fn screenshot(&self, arguments: &Value) -> Result<Answer, String> {
         let request: ViewRequest = serde_json::from_value(arguments.clone()).map_err(|error| error.to_string())?;
         let shot = self.connected()?.screenshot(&request).await.map_err(|error| error.to_string())?;
-        let note = format!("A picture ({}, {} bytes) was taken and is shown to the person.", shot.mime, shot.bytes.len());
+        let note =
+            format!("A picture ({}, {} bytes) was taken and is shown to the person.", shot.mime, shot.bytes.len());
         Ok((format!("picture of the {} view", request.view_type), note, Some((shot.mime, shot.bytes))))
     }
 }

@@ -27,7 +27,13 @@ pub enum Brain<'a> {
     /// The person's own program, as it stands.
     Given { code: String },
     /// A language model. `provider` and `model` are what its price is looked up by.
-    Model { client: &'a llm::Client, provider: String, model: String, temperature: Option<f64>, max_output: Option<u32> },
+    Model {
+        client: &'a llm::Client,
+        provider: String,
+        model: String,
+        temperature: Option<f64>,
+        max_output: Option<u32>,
+    },
 }
 
 /// Bounds of a turn.
@@ -149,7 +155,10 @@ pub async fn run_turn<H: TurnHost>(
         timings: Timings::default(),
         usage: UsageTotal::default(),
         cost: Some(0.0),
-        result: TurnResult { past: PastTurn { request: request.to_owned(), ..PastTurn::default() }, ..Default::default() },
+        result: TurnResult {
+            past: PastTurn { request: request.to_owned(), ..PastTurn::default() },
+            ..Default::default()
+        },
     };
     host.emit(TurnEvent::UserMessage { turn: number, text: request.to_owned() }).await?;
     let (finish, error) = match turn.run(history).await {
@@ -205,7 +214,8 @@ impl<H: TurnHost> Turn<'_, H> {
         let draft = Parts { prose: String::new(), plan: Some(Ok(plan)), code: Some(code) };
         match self.attempt(&draft, 1).await? {
             Attempt::Done(report) => {
-                let value = if report.value.is_null() { String::new() } else { format!(" Its value: `{}`", report.value) };
+                let value =
+                    if report.value.is_null() { String::new() } else { format!(" Its value: `{}`", report.value) };
                 self.say(format!("The program ran.{value}")).await?;
                 Ok(Finish::Ran)
             }
@@ -362,7 +372,9 @@ impl<H: TurnHost> Turn<'_, H> {
             "scene_difference": report.diff, "checks": report.checks, "duration_ms": report.duration_ms,
         });
         messages.push(Message::User {
-            text: format!("The program ran and every check held. Give the final answer.\n<result>\n{result}\n</result>"),
+            text: format!(
+                "The program ran and every check held. Give the final answer.\n<result>\n{result}\n</result>"
+            ),
         });
         self.save_messages("prompt_last.json", &messages).await?;
         match self.think(&mut messages, 0, Role::Planner).await {
@@ -391,7 +403,9 @@ impl<H: TurnHost> Turn<'_, H> {
         let scene = match report.and_then(|report| report.restored.as_ref()) {
             Some(restored) if restored.complete => " The scene is as it was before.".to_owned(),
             Some(restored) => format!(" The scene could not be put back wholly: {}.", restored.missing.join("; ")),
-            None if report.is_some() => " The scene could not be put back by itself: look at what changed above.".to_owned(),
+            None if report.is_some() => {
+                " The scene could not be put back by itself: look at what changed above.".to_owned()
+            }
             None => " Nothing was run.".to_owned(),
         };
         self.say(format!("This did not work{tried}. {}{scene}", sentence(why))).await?;

@@ -121,9 +121,7 @@ fn count_delta(expected: &Expectation, scene: &SceneChange<'_>) -> (Option<bool>
 fn modified(expected: &Expectation, scene: &SceneChange<'_>) -> (Option<bool>, String) {
     // The name may be the one before or the one after: a rename is a modification too.
     let matches = |id: &str| {
-        [scene.before, scene.after]
-            .iter()
-            .any(|snapshot| candidates(expected, snapshot).any(|node| node.id == id))
+        [scene.before, scene.after].iter().any(|snapshot| candidates(expected, snapshot).any(|node| node.id == id))
     };
     match scene.diff.changed.iter().find(|change| matches(&change.id)) {
         Some(change) => (Some(true), format!("\u{201c}{}\u{201d}: {}", change.name, change.what.join(", "))),
@@ -191,7 +189,8 @@ mod tests {
     fn run(expected: Expectation, before: &[NodeSummary], after: &[NodeSummary]) -> CheckResult {
         let before = SceneSnapshot { nodes: before.to_vec(), ..SceneSnapshot::default() };
         let after = SceneSnapshot { nodes: after.to_vec(), ..SceneSnapshot::default() };
-        let changed = NodeChange { id: "M1".into(), name: "Model".into(), what: vec!["name".into()], ..Default::default() };
+        let changed =
+            NodeChange { id: "M1".into(), name: "Model".into(), what: vec!["name".into()], ..Default::default() };
         let diff = SceneDiff { changed: vec![changed], ..SceneDiff::default() };
         check(&expected, &SceneChange { before: &before, after: &after, diff: &diff })
     }

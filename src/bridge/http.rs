@@ -39,9 +39,7 @@ pub enum ReadError {
 /// `host` is `name:port`, `target` a path with an optional query (already percent-encoded). A GET has no body; for
 /// every other method the body must not be empty, because Slicer answers an empty one with a bare 404.
 pub fn request(method: &str, host: &str, target: &str, body: &[u8]) -> Vec<u8> {
-    let mut head = format!(
-        "{method} {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nAccept: */*\r\n"
-    );
+    let mut head = format!("{method} {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nAccept: */*\r\n");
     if !body.is_empty() {
         head.push_str("Content-Type: text/plain; charset=utf-8\r\nContent-Length: ");
         head.push_str(&body.len().to_string());
@@ -77,9 +75,7 @@ pub async fn read_reply<S: AsyncRead + Unpin>(stream: &mut S) -> Result<Reply, R
             break end;
         }
         if got.len() > MAX_HEAD {
-            return Err(ReadError::NotHttp(format!(
-                "the reply has a header of more than {MAX_HEAD} bytes"
-            )));
+            return Err(ReadError::NotHttp(format!("the reply has a header of more than {MAX_HEAD} bytes")));
         }
         if stream.read_buf(&mut got).await? == 0 {
             return unfinished(&got);
@@ -102,17 +98,12 @@ pub async fn read_reply<S: AsyncRead + Unpin>(stream: &mut S) -> Result<Reply, R
             stream.read_to_end(&mut body).await?;
         }
     }
-    Ok(Reply {
-        status: head.status,
-        body,
-    })
+    Ok(Reply { status: head.status, body })
 }
 
 /// The end of the header, with its blank line.
 fn head_end(got: &[u8]) -> Option<usize> {
-    got.windows(4)
-        .position(|four| four == b"\r\n\r\n")
-        .map(|at| at + 4)
+    got.windows(4).position(|four| four == b"\r\n\r\n").map(|at| at + 4)
 }
 
 /// A header that the server ended by closing: good when its status line is there (Slicer's reply to OPTIONS).
@@ -122,10 +113,7 @@ fn unfinished(got: &[u8]) -> Result<Reply, ReadError> {
     }
     let head = parse_head(got)?;
     match head.length {
-        None | Some(0) => Ok(Reply {
-            status: head.status,
-            body: Vec::new(),
-        }),
+        None | Some(0) => Ok(Reply { status: head.status, body: Vec::new() }),
         Some(_) => Err(ReadError::Closed),
     }
 }
@@ -151,13 +139,10 @@ fn parse_head(bytes: &[u8]) -> Result<Head, ReadError> {
     for (name, value) in lines.filter_map(|line| line.split_once(':')) {
         let value = value.trim();
         if name.eq_ignore_ascii_case("content-length") {
-            let parsed = value.parse().map_err(|_| {
-                ReadError::NotHttp(format!("the reply states {value:?} as its length"))
-            })?;
+            let parsed =
+                value.parse().map_err(|_| ReadError::NotHttp(format!("the reply states {value:?} as its length")))?;
             length = Some(parsed);
-        } else if name.eq_ignore_ascii_case("transfer-encoding")
-            && !value.eq_ignore_ascii_case("identity")
-        {
+        } else if name.eq_ignore_ascii_case("transfer-encoding") && !value.eq_ignore_ascii_case("identity") {
             return Err(ReadError::NotHttp(format!(
                 "the reply is sent as {value:?}, which Slicer's Web Server never does"
             )));
@@ -176,8 +161,7 @@ mod tests {
 
     #[test]
     fn the_length_is_spelled_as_slicer_reads_it() {
-        let text =
-            String::from_utf8(request("POST", "127.0.0.1:2016", "/slicer/exec", b"x = 1")).unwrap();
+        let text = String::from_utf8(request("POST", "127.0.0.1:2016", "/slicer/exec", b"x = 1")).unwrap();
         assert!(text.contains("\r\nContent-Length: 5\r\n"), "{text}");
         assert!(text.contains("\r\nConnection: close\r\n"), "{text}");
         assert!(!text.contains("Expect"), "{text}");
@@ -192,19 +176,14 @@ mod tests {
 
     #[test]
     fn query_values_survive_any_name() {
-        assert_eq!(
-            encode("CT chest/1+2&größe"),
-            "CT%20chest%2F1%2B2%26gr%C3%B6%C3%9Fe"
-        );
+        assert_eq!(encode("CT chest/1+2&größe"), "CT%20chest%2F1%2B2%26gr%C3%B6%C3%9Fe");
     }
 
     #[tokio::test]
     async fn slicers_replies_without_a_length_are_read() {
         let bare = read(b"HTTP/1.1 404 Not Found\r\n\r\n").await.unwrap();
         assert_eq!((bare.status, bare.body.len()), (404, 0));
-        let options = read(b"HTTP/1.1 204 No Content\r\nConnection: keep-alive\r\n")
-            .await
-            .unwrap();
+        let options = read(b"HTTP/1.1 204 No Content\r\nConnection: keep-alive\r\n").await.unwrap();
         assert_eq!((options.status, options.body.len()), (204, 0));
     }
 
@@ -216,19 +195,13 @@ mod tests {
             b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n",
             b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n[1, 2",
         ] {
-            assert!(
-                matches!(read(part).await, Err(ReadError::Closed)),
-                "{part:?}"
-            );
+            assert!(matches!(read(part).await, Err(ReadError::Closed)), "{part:?}");
         }
     }
 
     #[tokio::test]
     async fn another_kind_of_server_is_named_as_such() {
-        assert!(matches!(
-            read(b"SSH-2.0-x\r\n\r\n").await,
-            Err(ReadError::NotHttp(_))
-        ));
+        assert!(matches!(read(b"SSH-2.0-x\r\n\r\n").await, Err(ReadError::NotHttp(_))));
         let chunked = read(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n").await;
         assert!(matches!(chunked, Err(ReadError::NotHttp(_))));
     }

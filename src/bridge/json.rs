@@ -64,10 +64,7 @@ fn escape(out: &mut Vec<u8>, rest: &[u8]) -> usize {
         return copy(out, rest, 2);
     };
     let paired = (0xD800..0xDC00).contains(&unit)
-        && rest
-            .get(6..)
-            .and_then(code_unit)
-            .is_some_and(|low| (0xDC00..0xE000).contains(&low));
+        && rest.get(6..).and_then(code_unit).is_some_and(|low| (0xDC00..0xE000).contains(&low));
     if paired {
         return copy(out, rest, 12);
     }
@@ -91,12 +88,8 @@ mod tests {
 
     #[test]
     fn numbers_that_are_not_finite_are_named() {
-        let value =
-            parse_python_json(br#"{"mean": NaN, "range": [-Infinity, Infinity, -1.5]}"#).unwrap();
-        assert_eq!(
-            value,
-            json!({"mean": "NaN", "range": ["-Infinity", "Infinity", -1.5]})
-        );
+        let value = parse_python_json(br#"{"mean": NaN, "range": [-Infinity, Infinity, -1.5]}"#).unwrap();
+        assert_eq!(value, json!({"mean": "NaN", "range": ["-Infinity", "Infinity", -1.5]}));
     }
 
     #[test]

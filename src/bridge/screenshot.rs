@@ -104,11 +104,7 @@ fn check(args: &CaptureArgs) -> Result<Request, CaptureError> {
     };
     let view_type = args.view_type.to_lowercase();
     if !["application", "slice", "3d"].contains(&view_type.as_str()) {
-        return Err(wrong(
-            "view_type",
-            &args.view_type,
-            "application, slice or 3d",
-        ));
+        return Err(wrong("view_type", &args.view_type, "application, slice or 3d"));
     }
     let slice_orientation = match given(&args.slice_orientation) {
         None => None,
@@ -117,30 +113,19 @@ fn check(args: &CaptureArgs) -> Result<Request, CaptureError> {
             "sagittal" => "Sagittal",
             "coronal" => "Coronal",
             _ => {
-                return Err(wrong(
-                    "slice_orientation",
-                    name,
-                    "axial, sagittal or coronal",
-                ));
+                return Err(wrong("slice_orientation", name, "axial, sagittal or coronal"));
             }
         }),
     };
     let camera_axis = match given(&args.camera_axis) {
         None => None,
         Some(name) => {
-            let first = name
-                .chars()
-                .next()
-                .map(|letter| letter.to_ascii_uppercase());
+            let first = name.chars().next().map(|letter| letter.to_ascii_uppercase());
             let known = first.filter(|letter| "LRAPIS".contains(*letter));
             Some(known.ok_or_else(|| wrong("camera_axis", name, "L, R, A, P, I or S"))?)
         }
     };
-    let png = match given(&args.format)
-        .unwrap_or("jpeg")
-        .to_lowercase()
-        .as_str()
-    {
+    let png = match given(&args.format).unwrap_or("jpeg").to_lowercase().as_str() {
         "jpeg" | "jpg" => false,
         "png" => true,
         other => return Err(wrong("format", other, "jpeg or png")),
@@ -163,10 +148,7 @@ fn check(args: &CaptureArgs) -> Result<Request, CaptureError> {
 }
 
 fn given(value: &Option<String>) -> Option<&str> {
-    value
-        .as_deref()
-        .map(str::trim)
-        .filter(|text| !text.is_empty())
+    value.as_deref().map(str::trim).filter(|text| !text.is_empty())
 }
 
 /// One line of Python that runs `capture.py` and leaves nothing behind but its result.
@@ -207,11 +189,8 @@ fn finish(request: &Request, raw: &[RawPicture]) -> Result<Picture, CaptureError
     let bad = |error: String| CaptureError::BadPicture(error);
     let mut decoded = Vec::with_capacity(raw.len());
     for picture in raw {
-        let bytes = BASE64
-            .decode(&picture.png)
-            .map_err(|e| bad(e.to_string()))?;
-        let image = image::load_from_memory_with_format(&bytes, ImageFormat::Png)
-            .map_err(|e| bad(e.to_string()))?;
+        let bytes = BASE64.decode(&picture.png).map_err(|e| bad(e.to_string()))?;
+        let image = image::load_from_memory_with_format(&bytes, ImageFormat::Png).map_err(|e| bad(e.to_string()))?;
         decoded.push(flattened(image.into_rgba8()));
     }
     let joined = joined(decoded).ok_or_else(|| bad("there is none".to_owned()))?;
@@ -229,12 +208,7 @@ fn finish(request: &Request, raw: &[RawPicture]) -> Result<Picture, CaptureError
             views: raw.iter().map(|picture| picture.name.clone()).collect(),
             width: image.width(),
             height: image.height(),
-            mime_type: if request.png {
-                "image/png"
-            } else {
-                "image/jpeg"
-            }
-            .to_owned(),
+            mime_type: if request.png { "image/png" } else { "image/jpeg" }.to_owned(),
             note: note(request, raw),
         },
         bytes,
@@ -243,8 +217,7 @@ fn finish(request: &Request, raw: &[RawPicture]) -> Result<Picture, CaptureError
 
 /// What the viewer cannot see in the picture.
 fn note(request: &Request, raw: &[RawPicture]) -> Option<String> {
-    let headless =
-        request.view_type == "application" && raw.iter().all(|p| p.name != "main window");
+    let headless = request.view_type == "application" && raw.iter().all(|p| p.name != "main window");
     if headless {
         return Some("Slicer has no main window; these are the views it has.".to_owned());
     }
@@ -273,11 +246,8 @@ fn joined(mut images: Vec<RgbaImage>) -> Option<RgbaImage> {
     let width = images.iter().map(RgbaImage::width).max()?;
     let height = images.iter().map(RgbaImage::height).max()?;
     let rows = u32::try_from(images.len().div_ceil(2)).ok()?;
-    let mut canvas = RgbaImage::from_pixel(
-        2 * width + GAP,
-        rows * height + (rows - 1) * GAP,
-        Rgba([128, 128, 128, 255]),
-    );
+    let mut canvas =
+        RgbaImage::from_pixel(2 * width + GAP, rows * height + (rows - 1) * GAP, Rgba([128, 128, 128, 255]));
     for (index, image) in (0_u32..).zip(&images) {
         let x = (index % 2) * (width + GAP);
         let y = (index / 2) * (height + GAP);
@@ -297,12 +267,7 @@ fn bounded(image: RgbaImage, longest_side: u32) -> RgbaImage {
         let exact = f64::from(side) * f64::from(longest_side) / f64::from(longer);
         (exact.round() as u32).max(1)
     };
-    imageops::resize(
-        &image,
-        scaled(width),
-        scaled(height),
-        FilterType::CatmullRom,
-    )
+    imageops::resize(&image, scaled(width), scaled(height), FilterType::CatmullRom)
 }
 
 #[cfg(test)]
@@ -314,11 +279,7 @@ mod tests {
         RgbaImage::from_pixel(width, height, Rgba(pixel))
             .write_to(&mut Cursor::new(&mut bytes), ImageFormat::Png)
             .unwrap();
-        RawPicture {
-            name: "Red".to_owned(),
-            shown: true,
-            png: BASE64.encode(bytes),
-        }
+        RawPicture { name: "Red".to_owned(), shown: true, png: BASE64.encode(bytes) }
     }
 
     fn request(args: CaptureArgs) -> Request {
@@ -334,13 +295,8 @@ mod tests {
             (None, (3840, 216), (1920, 108)),
             (Some(5000), (3840, 20), (1920, 10)),
         ] {
-            let request = request(CaptureArgs {
-                image_size: size,
-                ..CaptureArgs::default()
-            });
-            let about = finish(&request, &[png(given.0, given.1, [9, 9, 9, 255])])
-                .unwrap()
-                .about;
+            let request = request(CaptureArgs { image_size: size, ..CaptureArgs::default() });
+            let about = finish(&request, &[png(given.0, given.1, [9, 9, 9, 255])]).unwrap().about;
             assert_eq!((about.width, about.height), expected);
         }
     }
@@ -348,20 +304,11 @@ mod tests {
     #[test]
     fn what_is_transparent_becomes_white_in_both_formats() {
         for format in ["jpeg", "png"] {
-            let request = request(CaptureArgs {
-                format: Some(format.to_owned()),
-                ..CaptureArgs::default()
-            });
+            let request = request(CaptureArgs { format: Some(format.to_owned()), ..CaptureArgs::default() });
             let picture = finish(&request, &[png(8, 8, [0, 0, 0, 0])]).unwrap();
             let image = image::load_from_memory(&picture.bytes).unwrap();
             assert_eq!(image.color(), image::ColorType::Rgb8);
-            assert!(
-                image
-                    .into_rgb8()
-                    .pixels()
-                    .all(|p| p.0.iter().all(|c| *c >= 254)),
-                "{format}"
-            );
+            assert!(image.into_rgb8().pixels().all(|p| p.0.iter().all(|c| *c >= 254)), "{format}");
             assert_eq!(picture.about.mime_type, format!("image/{format}"));
         }
     }
@@ -369,59 +316,22 @@ mod tests {
     #[test]
     fn the_views_of_a_headless_slicer_come_as_one_picture_with_a_note() {
         let request = request(CaptureArgs::default());
-        let views = [
-            png(40, 30, [255, 0, 0, 255]),
-            png(40, 30, [0, 255, 0, 255]),
-            png(20, 10, [0, 0, 255, 255]),
-        ];
+        let views = [png(40, 30, [255, 0, 0, 255]), png(40, 30, [0, 255, 0, 255]), png(20, 10, [0, 0, 255, 255])];
         let picture = finish(&request, &views).unwrap();
         assert_eq!((picture.about.width, picture.about.height), (84, 64));
         assert!(picture.about.note.unwrap().contains("no main window"));
         let image = image::load_from_memory(&picture.bytes).unwrap().into_rgb8();
-        assert!(
-            image.get_pixel(60, 10).0[1] > 200,
-            "the second view is at the right"
-        );
+        assert!(image.get_pixel(60, 10).0[1] > 200, "the second view is at the right");
     }
 
     #[test]
     fn wrong_arguments_are_named_with_what_is_possible() {
         for (args, word) in [
-            (
-                CaptureArgs {
-                    view_type: "zzz".into(),
-                    ..CaptureArgs::default()
-                },
-                "application, slice or 3d",
-            ),
-            (
-                CaptureArgs {
-                    camera_axis: Some("Q".into()),
-                    ..CaptureArgs::default()
-                },
-                "L, R, A, P, I or S",
-            ),
-            (
-                CaptureArgs {
-                    slice_orientation: Some("oblique".into()),
-                    ..CaptureArgs::default()
-                },
-                "sagittal",
-            ),
-            (
-                CaptureArgs {
-                    image_size: Some(0),
-                    ..CaptureArgs::default()
-                },
-                "1920",
-            ),
-            (
-                CaptureArgs {
-                    format: Some("gif".into()),
-                    ..CaptureArgs::default()
-                },
-                "jpeg or png",
-            ),
+            (CaptureArgs { view_type: "zzz".into(), ..CaptureArgs::default() }, "application, slice or 3d"),
+            (CaptureArgs { camera_axis: Some("Q".into()), ..CaptureArgs::default() }, "L, R, A, P, I or S"),
+            (CaptureArgs { slice_orientation: Some("oblique".into()), ..CaptureArgs::default() }, "sagittal"),
+            (CaptureArgs { image_size: Some(0), ..CaptureArgs::default() }, "1920"),
+            (CaptureArgs { format: Some("gif".into()), ..CaptureArgs::default() }, "jpeg or png"),
         ] {
             let text = check(&args).unwrap_err().to_string();
             assert!(text.contains(word), "{text}");
@@ -430,33 +340,17 @@ mod tests {
 
     #[test]
     fn words_for_sides_are_understood() {
-        let request = request(CaptureArgs {
-            camera_axis: Some(" anterior".into()),
-            ..CaptureArgs::default()
-        });
+        let request = request(CaptureArgs { camera_axis: Some(" anterior".into()), ..CaptureArgs::default() });
         assert_eq!(request.camera_axis, Some('A'));
     }
 
     #[test]
     fn no_view_name_can_become_code() {
         let name = "Red\"}')\n\\\"); import os #";
-        let request = request(CaptureArgs {
-            view_name: Some(name.into()),
-            ..CaptureArgs::default()
-        });
+        let request = request(CaptureArgs { view_name: Some(name.into()), ..CaptureArgs::default() });
         let sent = code(&request, "7");
-        assert_eq!(
-            sent.lines().count(),
-            1,
-            "a line break would end the literal"
-        );
-        let literal = sent
-            .split(".loads(")
-            .nth(1)
-            .unwrap()
-            .split(")))[1])(")
-            .next()
-            .unwrap();
+        assert_eq!(sent.lines().count(), 1, "a line break would end the literal");
+        let literal = sent.split(".loads(").nth(1).unwrap().split(")))[1])(").next().unwrap();
         let text: String = serde_json::from_str(literal).unwrap();
         let back: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(back["view_name"], name);

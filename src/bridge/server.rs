@@ -10,9 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation,
-    ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ServerCapabilities,
-    ServerConfig, Tool,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation, ListToolsResult,
+    PaginatedRequestParams, ProgressNotificationParam, ServerCapabilities, ServerConfig, Tool,
 };
 use rmcp::service::{RequestContext, ServerInitializeError};
 use rmcp::transport::IntoTransport;
@@ -23,9 +22,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 
 use super::screenshot::{self, CaptureError};
 use super::tools;
-use super::types::{
-    CAPTURE_SCREENSHOT, CaptureArgs, EXECUTE_PYTHON_CODE, ExecuteArgs, LIST_NODES, ListNodesArgs,
-};
+use super::types::{CAPTURE_SCREENSHOT, CaptureArgs, EXECUTE_PYTHON_CODE, ExecuteArgs, LIST_NODES, ListNodesArgs};
 use super::web_server::{DEFAULT_URL, WebServer, WebServerError};
 
 /// How often a client that asked for progress hears of a call that runs.
@@ -52,12 +49,7 @@ pub struct BridgeOptions {
 
 impl Default for BridgeOptions {
     fn default() -> Self {
-        Self {
-            slicer_url: DEFAULT_URL.to_owned(),
-            timeout: None,
-            wait: false,
-            read_only: false,
-        }
+        Self { slicer_url: DEFAULT_URL.to_owned(), timeout: None, wait: false, read_only: false }
     }
 }
 
@@ -128,9 +120,7 @@ impl SlicerBridge {
     pub fn new(options: &BridgeOptions) -> Result<Self, BridgeError> {
         Ok(Self {
             slicer: WebServer::new(&options.slicer_url, options.timeout)?,
-            tools: Arc::new(
-                tools::definitions(options.read_only).map_err(BridgeError::Definition)?,
-            ),
+            tools: Arc::new(tools::definitions(options.read_only).map_err(BridgeError::Definition)?),
             wait: options.wait,
             read_only: options.read_only,
         })
@@ -152,10 +142,7 @@ impl SlicerBridge {
                 Err(text) => Ok(failed(text)),
             },
             other => {
-                return Err(ErrorData::invalid_params(
-                    format!("There is no tool named {other:?}."),
-                    None,
-                ));
+                return Err(ErrorData::invalid_params(format!("There is no tool named {other:?}."), None));
             }
         };
         result.map_err(|error| ErrorData::internal_error(error.to_string(), None))
@@ -181,18 +168,14 @@ impl SlicerBridge {
                 .await
                 .unwrap_or_else(|error| tools::execution_failed(tools::error_text(&error)))
         };
-        tools::result(&reply, |advice| {
-            tools::execution_failed(format!("The code ran. {advice}"))
-        })
+        tools::result(&reply, |advice| tools::execution_failed(format!("The code ran. {advice}")))
     }
 
     async fn capture(&self, args: CaptureArgs) -> Result<CallToolResult, serde_json::Error> {
         let taken = self
             .when_running(|| async {
                 match screenshot::capture(&self.slicer, &args).await {
-                    Err(CaptureError::Slicer(error @ WebServerError::NotRunning { .. })) => {
-                        Err(error)
-                    }
+                    Err(CaptureError::Slicer(error @ WebServerError::NotRunning { .. })) => Err(error),
                     other => Ok(other),
                 }
             })
@@ -203,12 +186,7 @@ impl SlicerBridge {
             Err(error) => return Ok(failed(format!("No screenshot: {error}"))),
         };
         let about = &picture.about;
-        let mut text = format!(
-            "Screenshot of {}: {} x {} pixels.",
-            about.views.join(", "),
-            about.width,
-            about.height
-        );
+        let mut text = format!("Screenshot of {}: {} x {} pixels.", about.views.join(", "), about.width, about.height);
         if let Some(note) = &about.note {
             text.push(' ');
             text.push_str(note);
@@ -245,10 +223,7 @@ fn failed(text: String) -> CallToolResult {
 impl ServerHandler for SlicerBridge {
     fn get_info(&self) -> ServerConfig {
         ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
-            .with_server_info(
-                Implementation::new("slicer-ai-agent", env!("CARGO_PKG_VERSION"))
-                    .with_title("3D Slicer"),
-            )
+            .with_server_info(Implementation::new("slicer-ai-agent", env!("CARGO_PKG_VERSION")).with_title("3D Slicer"))
             .with_instructions(INSTRUCTIONS)
     }
 
@@ -293,8 +268,8 @@ async fn tell_progress(context: &RequestContext<RoleServer>, seconds: f64) {
     let Some(token) = context.meta.get_progress_token() else {
         return;
     };
-    let progress = ProgressNotificationParam::new(token, seconds)
-        .with_message(format!("Waiting for Slicer ({seconds:.0} s)"));
+    let progress =
+        ProgressNotificationParam::new(token, seconds).with_message(format!("Waiting for Slicer ({seconds:.0} s)"));
     if let Err(error) = context.peer.notify_progress(progress).await {
         tracing::debug!(%error, "progress could not be told");
     }

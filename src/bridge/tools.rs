@@ -13,8 +13,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::types::{
-    CAPTURE_SCREENSHOT, CaptureArgs, CaptureReply, EXECUTE_PYTHON_CODE, ExecuteArgs, ExecuteReply,
-    LIST_NODES, ListNodesArgs, ListNodesReply,
+    CAPTURE_SCREENSHOT, CaptureArgs, CaptureReply, EXECUTE_PYTHON_CODE, ExecuteArgs, ExecuteReply, LIST_NODES,
+    ListNodesArgs, ListNodesReply,
 };
 use super::web_server::{NodeFilter, NodeListing, WebServer, WebServerError};
 
@@ -59,13 +59,7 @@ pub fn definitions(read_only: bool) -> Result<Vec<Tool>, String> {
         )
         .with_title("Run Python in Slicer")
         .with_raw_output_schema(tidy(schema_for_output::<ExecuteReply>()))
-        .with_annotations(
-            hints()
-                .read_only(false)
-                .destructive(true)
-                .idempotent(false)
-                .open_world(true),
-        );
+        .with_annotations(hints().read_only(false).destructive(true).idempotent(false).open_world(true));
         tools.insert(1, run);
     }
     Ok(tools)
@@ -94,10 +88,7 @@ fn hints() -> ToolAnnotations {
 ///
 /// # Errors
 /// A sentence for the caller.
-pub fn arguments<T: serde::de::DeserializeOwned>(
-    tool: &str,
-    given: Option<JsonObject>,
-) -> Result<T, String> {
+pub fn arguments<T: serde::de::DeserializeOwned>(tool: &str, given: Option<JsonObject>) -> Result<T, String> {
     serde_json::from_value(Value::Object(given.unwrap_or_default()))
         .map_err(|error| format!("The arguments of {tool} do not fit: {error}."))
 }
@@ -106,10 +97,7 @@ pub fn arguments<T: serde::de::DeserializeOwned>(
 ///
 /// # Errors
 /// Only [`WebServerError::NotRunning`], so that the caller may wait for Slicer; the rest is in the reply.
-pub async fn list_nodes(
-    slicer: &WebServer,
-    args: &ListNodesArgs,
-) -> Result<ListNodesReply, WebServerError> {
+pub async fn list_nodes(slicer: &WebServer, args: &ListNodesArgs) -> Result<ListNodesReply, WebServerError> {
     let listing = match args.filter_type.as_str() {
         "names" => NodeListing::Names,
         "ids" => NodeListing::Ids,
@@ -122,10 +110,7 @@ pub async fn list_nodes(
         id: given(args.id.as_ref()),
     };
     match slicer.nodes(listing, &filter).await {
-        Ok(nodes) => Ok(ListNodesReply {
-            nodes: Some(nodes),
-            error: None,
-        }),
+        Ok(nodes) => Ok(ListNodesReply { nodes: Some(nodes), error: None }),
         Err(error @ WebServerError::NotRunning { .. }) => Err(error),
         Err(error) => Ok(listing_failed(error_text(&error))),
     }
@@ -138,34 +123,23 @@ fn given(value: Option<&String>) -> Option<String> {
 
 /// The reply of `list_nodes` when there is no list.
 pub fn listing_failed(error: String) -> ListNodesReply {
-    ListNodesReply {
-        nodes: None,
-        error: Some(error),
-    }
+    ListNodesReply { nodes: None, error: Some(error) }
 }
 
 /// `execute_python_code`.
 ///
 /// # Errors
 /// Only [`WebServerError::NotRunning`], so that the caller may wait for Slicer; the rest is in the reply.
-pub async fn execute(
-    slicer: &WebServer,
-    args: &ExecuteArgs,
-) -> Result<ExecuteReply, WebServerError> {
+pub async fn execute(slicer: &WebServer, args: &ExecuteArgs) -> Result<ExecuteReply, WebServerError> {
     let timeout = match args.timeout_s.map(Duration::try_from_secs_f64) {
         None => None,
         Some(Ok(timeout)) if !timeout.is_zero() => Some(timeout),
         Some(_) => {
-            return Ok(execution_failed(
-                "timeout_s must be a number of seconds above 0.".to_owned(),
-            ));
+            return Ok(execution_failed("timeout_s must be a number of seconds above 0.".to_owned()));
         }
     };
     match slicer.exec(&args.code, timeout).await {
-        Ok(message) => Ok(ExecuteReply {
-            success: true,
-            message,
-        }),
+        Ok(message) => Ok(ExecuteReply { success: true, message }),
         Err(error @ WebServerError::NotRunning { .. }) => Err(error),
         Err(error) => Ok(execution_failed(error_text(&error))),
     }
@@ -173,10 +147,7 @@ pub async fn execute(
 
 /// The reply of `execute_python_code` when the code did not run to its end.
 pub fn execution_failed(message: String) -> ExecuteReply {
-    ExecuteReply {
-        success: false,
-        message: Value::String(message),
-    }
+    ExecuteReply { success: false, message: Value::String(message) }
 }
 
 /// The text of a failure, with the beginning that clients know it by.
@@ -257,12 +228,7 @@ mod tests {
             .map(|tool| tool.name)
             .collect();
         assert_eq!(writing, [EXECUTE_PYTHON_CODE]);
-        assert!(
-            definitions(true)
-                .unwrap()
-                .iter()
-                .all(|tool| tool.name != EXECUTE_PYTHON_CODE)
-        );
+        assert!(definitions(true).unwrap().iter().all(|tool| tool.name != EXECUTE_PYTHON_CODE));
     }
 
     #[test]
@@ -279,16 +245,10 @@ mod tests {
 
     #[test]
     fn a_result_that_no_client_would_read_is_replaced_by_advice() {
-        let reply = ExecuteReply {
-            success: true,
-            message: Value::String("x".repeat(MAX_REPLY / 2)),
-        };
+        let reply = ExecuteReply { success: true, message: Value::String("x".repeat(MAX_REPLY / 2)) };
         let sent = result(&reply, execution_failed).unwrap();
         let value = sent.structured_content.unwrap();
         assert_eq!(value["success"], false);
-        assert!(
-            value["message"].as_str().unwrap().contains("7.9 MB"),
-            "{value}"
-        );
+        assert!(value["message"].as_str().unwrap().contains("7.9 MB"), "{value}");
     }
 }

@@ -45,12 +45,7 @@ pub struct ListNodesArgs {
 
 impl Default for ListNodesArgs {
     fn default() -> Self {
-        Self {
-            filter_type: names(),
-            class_name: None,
-            name: None,
-            id: None,
-        }
+        Self { filter_type: names(), class_name: None, name: None, id: None }
     }
 }
 

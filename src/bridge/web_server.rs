@@ -33,9 +33,7 @@ const HELD_AFTER_GIVING_UP: Duration = Duration::from_secs(10);
 #[derive(Debug, thiserror::Error)]
 pub enum WebServerError {
     /// The address is not one that can be used.
-    #[error(
-        "{url:?} is not an address of Slicer's Web Server ({why}). Write it like {DEFAULT_URL}."
-    )]
+    #[error("{url:?} is not an address of Slicer's Web Server ({why}). Write it like {DEFAULT_URL}.")]
     BadUrl { url: String, why: String },
     /// Nothing listens there.
     #[error(
@@ -44,9 +42,7 @@ pub enum WebServerError {
     )]
     NotRunning { url: String },
     /// The machine or the port cannot be reached.
-    #[error(
-        "{url} cannot be reached: {why}. Check the address, and whether Slicer is busy or hangs."
-    )]
+    #[error("{url} cannot be reached: {why}. Check the address, and whether Slicer is busy or hangs.")]
     Unreachable { url: String, why: String },
     /// The server runs, but does not take code.
     #[error(
@@ -146,10 +142,7 @@ impl WebServer {
     /// # Errors
     /// [`WebServerError::BadUrl`].
     pub fn new(url: &str, reply_timeout: Option<Duration>) -> Result<Self, WebServerError> {
-        let bad = |why: &str| WebServerError::BadUrl {
-            url: url.to_owned(),
-            why: why.to_owned(),
-        };
+        let bad = |why: &str| WebServerError::BadUrl { url: url.to_owned(), why: why.to_owned() };
         let parsed = reqwest::Url::parse(url.trim()).map_err(|error| bad(&error.to_string()))?;
         if parsed.scheme() != "http" {
             return Err(bad("it must begin with http://"));
@@ -183,19 +176,13 @@ impl WebServer {
     ///
     /// # Errors
     /// Any [`WebServerError`] but `BadUrl`; an exception of the code is [`WebServerError::Server`].
-    pub async fn exec(
-        &self,
-        code: &str,
-        timeout: Option<Duration>,
-    ) -> Result<Value, WebServerError> {
+    pub async fn exec(&self, code: &str, timeout: Option<Duration>) -> Result<Value, WebServerError> {
         if code.is_empty() {
             return Err(WebServerError::NoCode);
         }
         let reply = self.ask("POST", "/exec", code.as_bytes(), timeout).await?;
         decode(&reply).map_err(|error| match error {
-            WebServerError::Server { message } if says_exec_is_off(&message) => {
-                WebServerError::ExecOff
-            }
+            WebServerError::Server { message } if says_exec_is_off(&message) => WebServerError::ExecOff,
             other => other,
         })
     }
@@ -204,11 +191,7 @@ impl WebServer {
     ///
     /// # Errors
     /// Any [`WebServerError`] but `BadUrl` and `ExecOff`; no match among properties is [`WebServerError::Server`].
-    pub async fn nodes(
-        &self,
-        listing: NodeListing,
-        filter: &NodeFilter,
-    ) -> Result<Value, WebServerError> {
+    pub async fn nodes(&self, listing: NodeListing, filter: &NodeFilter) -> Result<Value, WebServerError> {
         let mut target = match listing {
             NodeListing::Names => "/mrml/names",
             NodeListing::Ids => "/mrml/ids",
@@ -216,11 +199,7 @@ impl WebServer {
         }
         .to_owned();
         let mut separator = '?';
-        for (key, value) in [
-            ("class", &filter.class_name),
-            ("name", &filter.name),
-            ("id", &filter.id),
-        ] {
+        for (key, value) in [("class", &filter.class_name), ("name", &filter.name), ("id", &filter.id)] {
             if let Some(value) = value {
                 target.push(separator);
                 target.push_str(key);
@@ -257,23 +236,15 @@ impl WebServer {
     }
 
     async fn connect(&self) -> Result<TcpStream, WebServerError> {
-        let unreachable = |why: String| WebServerError::Unreachable {
-            url: self.inner.url.clone(),
-            why,
-        };
+        let unreachable = |why: String| WebServerError::Unreachable { url: self.inner.url.clone(), why };
         let connecting = TcpStream::connect(&self.inner.authority);
         match tokio::time::timeout(CONNECT_TIMEOUT, connecting).await {
             Ok(Ok(stream)) => Ok(stream),
             Ok(Err(error)) if error.kind() == std::io::ErrorKind::ConnectionRefused => {
-                Err(WebServerError::NotRunning {
-                    url: self.inner.url.clone(),
-                })
+                Err(WebServerError::NotRunning { url: self.inner.url.clone() })
             }
             Ok(Err(error)) => Err(unreachable(error.to_string())),
-            Err(_) => Err(unreachable(format!(
-                "no connection within {} s",
-                CONNECT_TIMEOUT.as_secs()
-            ))),
+            Err(_) => Err(unreachable(format!("no connection within {} s", CONNECT_TIMEOUT.as_secs()))),
         }
     }
 }
@@ -327,15 +298,10 @@ fn decode(reply: &Reply) -> Result<Value, WebServerError> {
     match reply.status {
         200..=299 => parsed.map_err(|error| WebServerError::BadJson {
             why: error.to_string(),
-            start: String::from_utf8_lossy(&reply.body)
-                .chars()
-                .take(80)
-                .collect(),
+            start: String::from_utf8_lossy(&reply.body).chars().take(80).collect(),
         }),
         status => match parsed.ok().as_ref().and_then(|json| json.get("message")) {
-            Some(Value::String(message)) => Err(WebServerError::Server {
-                message: message.clone(),
-            }),
+            Some(Value::String(message)) => Err(WebServerError::Server { message: message.clone() }),
             _ => Err(WebServerError::Http { status }),
         },
     }
@@ -353,14 +319,8 @@ mod tests {
     #[test]
     fn addresses_are_read_as_people_write_them() {
         for (given, shown) in [
-            (
-                "http://127.0.0.1:2016/slicer",
-                "http://127.0.0.1:2016/slicer",
-            ),
-            (
-                "http://localhost:2017/slicer/",
-                "http://localhost:2017/slicer",
-            ),
+            ("http://127.0.0.1:2016/slicer", "http://127.0.0.1:2016/slicer"),
+            ("http://localhost:2017/slicer/", "http://localhost:2017/slicer"),
             (" http://127.0.0.1:2016 ", "http://127.0.0.1:2016/slicer"),
             ("http://[::1]:2016/slicer", "http://[::1]:2016/slicer"),
         ] {
@@ -370,12 +330,7 @@ mod tests {
 
     #[test]
     fn an_address_that_cannot_work_is_refused_with_an_example() {
-        for given in [
-            "localhost:2016",
-            "https://127.0.0.1:2016/slicer",
-            "",
-            "slicer",
-        ] {
+        for given in ["localhost:2016", "https://127.0.0.1:2016/slicer", "", "slicer"] {
             let error = WebServer::new(given, None).unwrap_err();
             assert!(matches!(error, WebServerError::BadUrl { .. }), "{given}");
             assert!(error.to_string().contains(DEFAULT_URL), "{error}");
@@ -384,14 +339,8 @@ mod tests {
 
     #[test]
     fn an_exception_about_an_unknown_command_is_not_taken_for_exec_off() {
-        assert!(says_exec_is_off(
-            "Server error: unknown command \"b'/exec'\""
-        ));
-        assert!(!says_exec_is_off(
-            "Server error: unknown command \"b'/nothing'\""
-        ));
-        assert!(!says_exec_is_off(
-            "Server error: robot said: unknown command /exec"
-        ));
+        assert!(says_exec_is_off("Server error: unknown command \"b'/exec'\""));
+        assert!(!says_exec_is_off("Server error: unknown command \"b'/nothing'\""));
+        assert!(!says_exec_is_off("Server error: robot said: unknown command /exec"));
     }
 }

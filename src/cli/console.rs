@@ -50,8 +50,15 @@ pub fn in_words(problem: &Problem) -> String {
 /// The findings as lines for people.
 pub fn findings_text(findings: &[Finding]) -> String {
     let line = |finding: &Finding| {
-        let instead = if finding.instead.is_empty() { String::new() } else { format!("\n      Instead: {}", finding.instead) };
-        format!("  - line {}, {}: {}\n      {}{instead}", finding.line, finding.capability.name(), finding.why, finding.text)
+        let instead =
+            if finding.instead.is_empty() { String::new() } else { format!("\n      Instead: {}", finding.instead) };
+        format!(
+            "  - line {}, {}: {}\n      {}{instead}",
+            finding.line,
+            finding.capability.name(),
+            finding.why,
+            finding.text
+        )
     };
     findings.iter().map(line).collect::<Vec<_>>().join("\n")
 }

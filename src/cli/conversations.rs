@@ -8,7 +8,9 @@ use crate::engine::{self, TurnEvent};
 use crate::store::{Conversations, Paths};
 
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  slicer-ai-agent conversations list\n  slicer-ai-agent conversations show ID --json")]
+#[command(
+    after_help = "Examples:\n  slicer-ai-agent conversations list\n  slicer-ai-agent conversations show ID --json"
+)]
 pub struct Arguments {
     #[command(subcommand)]
     verb: Verb,

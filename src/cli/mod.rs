@@ -147,8 +147,8 @@ fn dispatch(command: Option<Command>, paths: &Paths, console: Console) -> Outcom
 }
 
 fn start_log(level: &str) {
-    let filter = tracing_subscriber::EnvFilter::try_new(level)
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
+    let filter =
+        tracing_subscriber::EnvFilter::try_new(level).unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
     if log.try_init().is_err() {
         eprintln!("The log could not be started.");

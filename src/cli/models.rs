@@ -53,7 +53,9 @@ pub fn list(arguments: &ListArguments, paths: &Paths) -> Outcome {
     for provider in providers {
         let models: Vec<_> = catalogue.models(&provider.id).collect();
         if arguments.json {
-            list.push(json!({"id": provider.id, "name": provider.name, "base_url": provider.base_url, "models": models}));
+            list.push(
+                json!({"id": provider.id, "name": provider.name, "base_url": provider.base_url, "models": models}),
+            );
         } else {
             console::print_text(&format!("{} ({})", provider.name, provider.id))?;
             for model in models {

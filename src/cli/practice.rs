@@ -39,8 +39,7 @@ pub fn run(arguments: &Arguments, paths: &Paths, console: Console) -> Outcome {
         }
         return Ok(exit::DONE);
     }
-    let options =
-        PracticeOptions { port: arguments.port, no_data: arguments.no_data, no_exec: arguments.no_exec };
+    let options = PracticeOptions { port: arguments.port, no_data: arguments.no_data, no_exec: arguments.no_exec };
     let mut process = practice::start(&home, &options).map_err(failed)?;
     if arguments.json {
         let version = version(&process.url)?;
@@ -53,7 +52,12 @@ pub fn run(arguments: &Arguments, paths: &Paths, console: Console) -> Outcome {
         Ok(Some(0)) => Ok(exit::DONE),
         Ok(code) => {
             let code = code.map_or_else(|| "by a signal".to_owned(), |code| format!("with exit code {code}"));
-            Err(Failure::new(exit::FAILED, "SlicerEnded", format!("The practice Slicer ended {code}."), "Start it again."))
+            Err(Failure::new(
+                exit::FAILED,
+                "SlicerEnded",
+                format!("The practice Slicer ended {code}."),
+                "Start it again.",
+            ))
         }
         Err(error) => Err(Failure::new(exit::FAILED, "SlicerEnded", error.to_string(), "")),
     }

@@ -117,7 +117,9 @@ fn report(verdict: &Verdict, outcome: Option<&RunOutcome>) -> serde_json::Value 
     let outcome_or_empty = outcome.unwrap_or(&empty);
     let error = match outcome {
         Some(outcome) => json!(outcome.error),
-        None => json!({"type": "Refused", "message": "The program was not allowed to run.", "line": null, "traceback": ""}),
+        None => {
+            json!({"type": "Refused", "message": "The program was not allowed to run.", "line": null, "traceback": ""})
+        }
     };
     json!({
         "verdict": verdict.verdict,

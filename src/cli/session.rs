@@ -135,7 +135,7 @@ impl Session {
     /// When the engine is gone.
     pub async fn turn(&mut self, conversation: &ConversationId, text: &str) -> Result<TurnRecord, Failure> {
         self.send(Command::Send { conversation: conversation.clone(), text: text.to_owned() }).await?;
-        let mut record = TurnRecord { conversation: conversation.clone(), ..TurnRecord::default() };
+        let mut record = TurnRecord::of(conversation);
         loop {
             let event = tokio::select! {
                 event = self.engine.events.recv() => event.ok_or_else(engine_gone)?,
@@ -158,8 +158,7 @@ impl Session {
                 }
                 TurnEvent::Repair { why, .. } => self.console.progress(&format!("It failed: {why}")),
                 TurnEvent::PermissionAsked { request, findings } => {
-                    let decision =
-                        if self.yes { Decision::AllowOnce } else { console::ask_permission(findings) };
+                    let decision = if self.yes { Decision::AllowOnce } else { console::ask_permission(findings) };
                     let (conversation, request) = (conversation.clone(), request.clone());
                     self.send(Command::Decide { conversation, request, decision }).await?;
                 }

@@ -73,8 +73,10 @@ fn show(options: EngineOptions, commands: Vec<Command>) -> Outcome {
     let sender = engine.sender;
     let link = ui::EngineLink { commands: engine.commands, events: engine.events };
     let options = ui::WindowOptions {
+        initial_message: None,
+        exit_after_screenshot: None,
+        ready: None,
         register_waker: Box::new(move |context| sender.set_waker(move || context.request_repaint())),
-        ..ui::WindowOptions::default()
     };
     let outcome = ui::run(link, options);
     // The loop may have ended already; what it started ends with it either way.

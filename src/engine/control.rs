@@ -387,7 +387,7 @@ impl Control {
         tokio::spawn(async move { turns::tell_scene(&shared, &link).await });
     }
 
-    fn connect(&mut self, url: String) {
+    pub(super) fn connect(&mut self, url: String) {
         self.target = SlicerTarget::Url(url.clone());
         let (shared, link) = (Arc::clone(&self.shared), self.link.clone());
         tokio::spawn(async move {

@@ -70,7 +70,10 @@ impl TurnHost for EngineHost {
 
     async fn ask(&self, request: String, findings: Vec<Finding>) -> Decision {
         let (sender, receiver) = oneshot::channel();
-        self.questions.lock().unwrap_or_else(PoisonError::into_inner).insert(request, Question { findings, answer: sender });
+        self.questions
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(request, Question { findings, answer: sender });
         // A question that can no longer be answered is a question that was not allowed.
         receiver.await.unwrap_or(Decision::Deny)
     }

@@ -74,6 +74,11 @@ pub struct TurnRecord {
 }
 
 impl TurnRecord {
+    /// The record of a turn of this conversation, before its first fact.
+    pub fn of(conversation: &str) -> Self {
+        Self { conversation: conversation.to_owned(), ..Self::default() }
+    }
+
     /// Takes the next fact.
     pub fn apply(&mut self, event: &TurnEvent) {
         match event {
@@ -175,7 +180,7 @@ pub fn turns<'a>(conversation: &str, events: impl IntoIterator<Item = &'a TurnEv
     let mut turns: Vec<TurnRecord> = Vec::new();
     for event in events {
         if matches!(event, TurnEvent::UserMessage { .. }) {
-            turns.push(TurnRecord { conversation: conversation.to_owned(), ..TurnRecord::default() });
+            turns.push(TurnRecord::of(conversation));
         }
         if let Some(turn) = turns.last_mut() {
             turn.apply(event);
@@ -216,7 +221,14 @@ mod tests {
             TurnEvent::UserMessage { turn: 1, text: "Which?".into() },
             text("Let me look."),
             TurnEvent::ToolCall { id: "1".into(), name: "Grep".into(), arguments: Value::Null },
-            TurnEvent::ToolResult { id: "1".into(), ok: false, summary: String::new(), text: String::new(), ms: 2.0, error: Some("bad".into()) },
+            TurnEvent::ToolResult {
+                id: "1".into(),
+                ok: false,
+                summary: String::new(),
+                text: String::new(),
+                ms: 2.0,
+                error: Some("bad".into()),
+            },
             text("It is this."),
         ];
         let turns = turns("c", &events);

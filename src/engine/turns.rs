@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::events::EventSender;
-use super::host::{EngineHost, Questions, store_and_show};
+use super::host::{EngineHost, Questions};
 use super::session::Job;
 use super::slicer_link::{SlicerLink, problem};
 use super::types::*;

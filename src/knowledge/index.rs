@@ -42,7 +42,7 @@ pub enum KnowledgeError {
 }
 
 /// One search result.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct Hit {
     /// 1 for the best.
     pub rank: usize,

@@ -1,7 +1,7 @@
 //! Providers and models as data. What a provider wants differently (its quirks) is a field here and never guessed from
 //! its address, so that a person can add or correct one without a new build.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::types::Usage;
 
@@ -54,7 +54,7 @@ pub struct Provider {
 }
 
 /// US dollars per million tokens.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub struct Prices {
     pub input: f64,
     pub output: f64,
@@ -67,7 +67,7 @@ pub struct Prices {
 }
 
 /// One model of a provider.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub struct Model {
     pub provider: String,
     pub id: String,

@@ -61,7 +61,9 @@ pub fn look_for_python() -> Result<Python, PythonError> {
     let mut seen = Vec::new();
     search(&mut seen).ok_or_else(|| {
         let list: Vec<String> = seen.into_iter().map(|candidate| candidate.description).collect();
-        PythonError::NotFound { seen: if list.is_empty() { String::new() } else { format!(" (found: {})", list.join(", ")) } }
+        PythonError::NotFound {
+            seen: if list.is_empty() { String::new() } else { format!(" (found: {})", list.join(", ")) },
+        }
     })
 }
 

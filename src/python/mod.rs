@@ -21,9 +21,7 @@ pub enum ParseError {
 /// Parses `code`. Text that is not valid Python still gives a tree; ask `first_problem`.
 pub fn parse(code: &str) -> Result<Tree, ParseError> {
     let mut parser = Parser::new();
-    parser
-        .set_language(&tree_sitter_python::LANGUAGE.into())
-        .map_err(|_| ParseError::Grammar)?;
+    parser.set_language(&tree_sitter_python::LANGUAGE.into()).map_err(|_| ParseError::Grammar)?;
     parser.parse(code, None).ok_or(ParseError::NoTree)
 }
 
@@ -34,19 +32,13 @@ pub fn text<'a>(node: Node<'_>, code: &'a str) -> &'a str {
 
 /// An identifier as Python sees it: NFKC-normalised.
 pub fn identifier(raw: &str) -> String {
-    if raw.is_ascii() {
-        raw.to_owned()
-    } else {
-        raw.nfkc().collect()
-    }
+    if raw.is_ascii() { raw.to_owned() } else { raw.nfkc().collect() }
 }
 
 /// The named children of `node`, comments left out.
 pub fn children<'t>(node: Node<'t>) -> Vec<Node<'t>> {
     let mut cursor = node.walk();
-    node.named_children(&mut cursor)
-        .filter(|child| child.kind() != "comment")
-        .collect()
+    node.named_children(&mut cursor).filter(|child| child.kind() != "comment").collect()
 }
 
 /// The children of `node` in the field `name`, in order.
@@ -72,12 +64,8 @@ pub enum Problem {
 pub fn first_problem(tree: &Tree, limit: usize) -> Option<Problem> {
     let mut cursor = tree.walk();
     let (mut depth, mut nesting) = (0usize, 0usize);
-    let chained = |kind: &str| {
-        matches!(
-            kind,
-            "binary_operator" | "boolean_operator" | "attribute" | "call" | "subscript"
-        )
-    };
+    let chained =
+        |kind: &str| matches!(kind, "binary_operator" | "boolean_operator" | "attribute" | "call" | "subscript");
     loop {
         let node = cursor.node();
         if node.is_error() || node.is_missing() {
@@ -110,12 +98,7 @@ impl LineIndex {
     /// Indexes `code`; a line ends at `\n`.
     pub fn new(code: &str) -> Self {
         let starts = std::iter::once(0)
-            .chain(
-                code.bytes()
-                    .enumerate()
-                    .filter(|(_, b)| *b == b'\n')
-                    .map(|(i, _)| i + 1),
-            )
+            .chain(code.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(i, _)| i + 1))
             .collect();
         Self { starts }
     }
@@ -124,9 +107,7 @@ impl LineIndex {
     pub fn place(&self, code: &str, offset: usize) -> (usize, usize) {
         let line = self.starts.partition_point(|start| *start <= offset).max(1);
         let start = self.starts[line - 1];
-        let column = code
-            .get(start..offset)
-            .map_or(1, |before| before.chars().count() + 1);
+        let column = code.get(start..offset).map_or(1, |before| before.chars().count() + 1);
         (line, column)
     }
 }
@@ -137,16 +118,11 @@ pub fn string_value(node: Node<'_>, code: &str) -> Option<String> {
     match node.kind() {
         "string" => {}
         "concatenated_string" => {
-            return children(node)
-                .into_iter()
-                .map(|part| string_value(part, code))
-                .collect();
+            return children(node).into_iter().map(|part| string_value(part, code)).collect();
         }
         "parenthesized_expression" => {
             let inner = children(node);
-            return (inner.len() == 1)
-                .then(|| string_value(inner[0], code))
-                .flatten();
+            return (inner.len() == 1).then(|| string_value(inner[0], code)).flatten();
         }
         _ => return None,
     }
@@ -154,17 +130,11 @@ pub fn string_value(node: Node<'_>, code: &str) -> Option<String> {
     if parts.iter().any(|part| part.kind() == "interpolation") {
         return None;
     }
-    let raw = parts
-        .first()
-        .is_some_and(|start| text(*start, code).chars().any(|c| matches!(c, 'r' | 'R')));
+    let raw = parts.first().is_some_and(|start| text(*start, code).chars().any(|c| matches!(c, 'r' | 'R')));
     let mut value = String::new();
     for part in parts.iter().filter(|part| part.kind() == "string_content") {
         let body = text(*part, code);
-        if raw {
-            value.push_str(body)
-        } else {
-            unescape(body, &mut value)?
-        }
+        if raw { value.push_str(body) } else { unescape(body, &mut value)? }
     }
     Some(value)
 }

@@ -66,9 +66,7 @@ pub(super) fn any_call<'t>(walker: &mut Walker<'t>, call: &Call<'t>) {
 }
 
 fn known_text<'a>(argument: Option<&'a Argument<'_>>) -> Option<&'a str> {
-    argument
-        .and_then(|a| a.value.text())
-        .filter(|t| !t.starts_with('\0'))
+    argument.and_then(|a| a.value.text()).filter(|t| !t.starts_with('\0'))
 }
 
 fn open<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
@@ -78,11 +76,7 @@ fn open<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
             None => true,
             Some(_) => known_text(mode).is_some_and(|m| !m.contains(['w', 'a', 'x', '+'])),
         };
-    let capability = if reads {
-        Capability::ReadFile
-    } else {
-        Capability::WriteFile
-    };
+    let capability = if reads { Capability::ReadFile } else { Capability::WriteFile };
     let scope = known_text(call.argument(0, &["file"])).map(str::to_owned);
     walker.note_with(call.node, capability, false, None, None, scope);
     None
@@ -101,9 +95,7 @@ fn attribute_by_name<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Val
         walker.note(call.node, Capability::Reflection, false);
         return Some(Value::unknown());
     };
-    let base = call
-        .argument(0, &[])
-        .map_or_else(Value::unknown, |a| a.value.clone());
+    let base = call.argument(0, &[]).map_or_else(Value::unknown, |a| a.value.clone());
     let name = name.to_owned();
     let mut value = walker.member(&base, &name, call.node);
     if let Some(default) = call.argument(2, &[]) {
@@ -117,12 +109,8 @@ fn set_attribute_by_name<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option
         walker.note(call.node, Capability::Reflection, false);
         return Some(Value::plain());
     };
-    let base = call
-        .argument(0, &[])
-        .map_or_else(Value::unknown, |a| a.value.clone());
-    let value = call
-        .argument(2, &[])
-        .map_or_else(Value::plain, |a| a.value.clone());
+    let base = call.argument(0, &[]).map_or_else(Value::unknown, |a| a.value.clone());
+    let value = call.argument(2, &[]).map_or_else(Value::plain, |a| a.value.clone());
     let name = name.to_owned();
     walker.store_member(&base, &name, &value, call.node);
     Some(Value::plain())
@@ -143,9 +131,10 @@ fn class_maker<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
 fn is_own(value: &Value) -> bool {
     !value.is_empty()
         && value.has_object("@ownnode")
-        && value.origins().iter().all(|o| {
-            matches!(o, Origin::Plain) || matches!(o, Origin::Object(k) if &**k == "@ownnode")
-        })
+        && value
+            .origins()
+            .iter()
+            .all(|o| matches!(o, Origin::Plain) || matches!(o, Origin::Object(k) if &**k == "@ownnode"))
 }
 
 fn remove_node<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
@@ -164,19 +153,12 @@ fn same<'t>(_: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
 /// An array that shares the memory of a node: of an own node it may be changed freely.
 fn array_view<'t>(_: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
     let own = call.argument(0, &[]).is_some_and(|a| is_own(&a.value));
-    Some(if own {
-        Value::unknown()
-    } else {
-        Value::of(Origin::Object("@array".into()))
-    })
+    Some(if own { Value::unknown() } else { Value::of(Origin::Object("@array".into())) })
 }
 
 /// Functions that fill their first argument (`numpy.copyto`).
 fn writes_first<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
-    if call
-        .argument(0, &["dst", "a", "arr"])
-        .is_some_and(|a| a.value.has_object("@array"))
-    {
+    if call.argument(0, &["dst", "a", "arr"]).is_some_and(|a| a.value.has_object("@array")) {
         walker.note(call.node, Capability::OverwriteData, false);
     }
     None
@@ -188,12 +170,8 @@ fn format_text<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
     let value = base.map_or_else(Value::unknown, |b| walker.eval(b));
     // `str.format(text, …)` has the text as its first argument.
     let through_class = value.origins().iter().any(|o| matches!(o, Origin::Name(_)));
-    let texts = if through_class {
-        call.argument(0, &[])
-            .map_or_else(Value::unknown, |a| a.value.clone())
-    } else {
-        value
-    };
+    let texts =
+        if through_class { call.argument(0, &[]).map_or_else(Value::unknown, |a| a.value.clone()) } else { value };
     let written = base.is_some_and(|b| !matches!(b.kind(), "identifier" | "attribute"));
     let reaches = texts.origins().iter().any(|o| match o {
         Origin::Text(text) if text.starts_with('\0') => written,
@@ -214,16 +192,7 @@ fn field_reaches(text: &str) -> bool {
     })
 }
 
-const SECRET_WORDS: &[&str] = &[
-    "password",
-    "passwd",
-    "token",
-    "secret",
-    "apikey",
-    "api_key",
-    "credential",
-    "auth",
-];
+const SECRET_WORDS: &[&str] = &["password", "passwd", "token", "secret", "apikey", "api_key", "credential", "auth"];
 /// Settings that decide what Slicer loads or runs when it starts.
 const RUNNING_KEYS: &[&str] = &[
     "modules/additionalpaths",
@@ -237,11 +206,9 @@ const RUNNING_KEYS: &[&str] = &[
 
 fn settings_write<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
     let key = known_text(call.argument(0, &[])).map(str::to_ascii_lowercase);
-    let runs = key.as_deref().is_some_and(|k| {
-        RUNNING_KEYS
-            .iter()
-            .any(|r| k.starts_with(r) || (*r == "developer" && k.contains(r)))
-    });
+    let runs = key
+        .as_deref()
+        .is_some_and(|k| RUNNING_KEYS.iter().any(|r| k.starts_with(r) || (*r == "developer" && k.contains(r))));
     if runs {
         walker.note_why(
             call.node,
@@ -270,21 +237,11 @@ fn settings_read<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> 
 
 /// Downloads to a place that the code names. Plain http can be changed on the way, so it is not offered.
 fn download<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
-    let plain = call.arguments.iter().any(|a| {
-        a.value
-            .text()
-            .is_some_and(|t| t.to_ascii_lowercase().starts_with("http:"))
-    });
-    let address = call.arguments.iter().find_map(|a| {
-        a.value
-            .text()
-            .filter(|t| t.contains("://"))
-            .map(str::to_owned)
-    });
-    let why = plain.then(|| {
-        "This downloads over an unprotected connection, where anyone can change what arrives."
-            .to_owned()
-    });
+    let plain =
+        call.arguments.iter().any(|a| a.value.text().is_some_and(|t| t.to_ascii_lowercase().starts_with("http:")));
+    let address = call.arguments.iter().find_map(|a| a.value.text().filter(|t| t.contains("://")).map(str::to_owned));
+    let why = plain
+        .then(|| "This downloads over an unprotected connection, where anyone can change what arrives.".to_owned());
     walker.note_with(call.node, Capability::Network, plain, why, None, address);
     None
 }
@@ -300,10 +257,7 @@ fn truth(walker: &Walker<'_>, argument: Option<&Argument<'_>>) -> Option<bool> {
 fn numpy_load<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
     let scope = known_text(call.argument(0, &["file"])).map(str::to_owned);
     walker.note_with(call.node, Capability::ReadFile, false, None, None, scope);
-    let pickles = call.splat
-        || call
-            .keyword("allow_pickle")
-            .is_some_and(|a| truth(walker, Some(a)) != Some(false));
+    let pickles = call.splat || call.keyword("allow_pickle").is_some_and(|a| truth(walker, Some(a)) != Some(false));
     if pickles {
         walker.note_why(
             call.node,
@@ -331,10 +285,8 @@ fn torch_load<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
 /// `DataFrame.query` and `eval` take text that can name Python objects with `@`.
 fn query_text<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
     let text = call.argument(0, &["expr"]);
-    let computed =
-        text.is_some_and(|a| matches!(a.value.origins(), [Origin::Text(t)] if t.starts_with('\0')));
-    let reaches =
-        known_text(text).is_some_and(|t| t.contains("@") && (t.contains('.') || t.contains("__")));
+    let computed = text.is_some_and(|a| matches!(a.value.origins(), [Origin::Text(t)] if t.starts_with('\0')));
+    let reaches = known_text(text).is_some_and(|t| t.contains("@") && (t.contains('.') || t.contains("__")));
     if computed || reaches {
         walker.note(call.node, Capability::DynamicCode, false);
     }
@@ -342,18 +294,8 @@ fn query_text<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
 }
 
 fn timer_interval<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
-    if call
-        .argument(0, &[])
-        .and_then(|a| a.value.number())
-        .is_some_and(|ms| ms < 1.0)
-        && !walker.single_shot
-    {
-        walker.note_why(
-            call.node,
-            Capability::Timer,
-            true,
-            "A timer without a pause keeps Slicer busy for good.",
-        );
+    if call.argument(0, &[]).and_then(|a| a.value.number()).is_some_and(|ms| ms < 1.0) && !walker.single_shot {
+        walker.note_why(call.node, Capability::Timer, true, "A timer without a pause keeps Slicer busy for good.");
     } else if !walker.single_shot {
         walker.note(call.node, Capability::Timer, false);
     }
@@ -370,10 +312,7 @@ fn timer_single<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
 /// `list(x)`, `sorted(x)`, `reversed(x)`: the same elements.
 fn collect<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
     let source = &call.argument(0, &[])?.value.clone();
-    let keeps = source
-        .origins()
-        .iter()
-        .all(|o| matches!(o, Origin::Items(_) | Origin::Object(_)));
+    let keeps = source.origins().iter().all(|o| matches!(o, Origin::Items(_) | Origin::Object(_)));
     if source.has_object("@endless") {
         walker.note(call.node, Capability::Hang, true);
     }
@@ -395,10 +334,7 @@ fn super_object<'t>(_: &mut Walker<'t>, _: &Call<'t>) -> Option<Value> {
 /// Takes data, or the name of a file to read.
 fn data_or_file<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
     let data = call.argument(0, &[]).is_some_and(|a| {
-        a.value
-            .origins()
-            .iter()
-            .all(|o| matches!(o, Origin::Object(k) if matches!(&**k, "@vtkobject" | "@imagedata")))
+        a.value.origins().iter().all(|o| matches!(o, Origin::Object(k) if matches!(&**k, "@vtkobject" | "@imagedata")))
     });
     if call.splat || !data {
         let scope = known_text(call.argument(0, &[])).map(str::to_owned);
@@ -416,11 +352,7 @@ fn clear_scene<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
 
 /// Writes into the node that is its first argument.
 fn overwrites_node<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
-    if call.splat
-        || !call
-            .argument(0, &["volumeNode"])
-            .is_some_and(|a| is_own(&a.value))
-    {
+    if call.splat || !call.argument(0, &["volumeNode"]).is_some_and(|a| is_own(&a.value)) {
         walker.note(call.node, Capability::OverwriteData, false);
     }
     None
@@ -429,21 +361,14 @@ fn overwrites_node<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value
 /// Widgets found below the main window belong to Slicer and not to this code.
 fn find_child<'t>(_: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
     let elsewhere = call.argument(0, &["widget"]).is_some_and(|a| {
-        !a.value.has_object("@mainwindow")
-            && !matches!(a.value.origins(), [Origin::Text(_) | Origin::Plain])
+        !a.value.has_object("@mainwindow") && !matches!(a.value.origins(), [Origin::Text(_) | Origin::Plain])
     });
-    Some(if elsewhere {
-        Value::unknown()
-    } else {
-        Value::of(Origin::Object("@found".into()))
-    })
+    Some(if elsewhere { Value::unknown() } else { Value::of(Origin::Object("@found".into())) })
 }
 
 /// Observers can be given as a function; text would be looked up as a method by name.
 fn observer<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
-    let by_name = call
-        .argument(1, &[])
-        .is_some_and(|a| matches!(a.value.origins(), [Origin::Text(_)]));
+    let by_name = call.argument(1, &[]).is_some_and(|a| matches!(a.value.origins(), [Origin::Text(_)]));
     if by_name {
         walker.note(call.node, Capability::Reflection, false);
     }

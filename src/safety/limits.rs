@@ -60,9 +60,7 @@ impl Walker<'_> {
             "*" if container(right) => left.number(),
             // The size of the result in bits.
             "**" => match (left.number(), right.number()) {
-                (Some(a), Some(b)) if a.fract() == 0.0 && a.abs() > 1.0 => {
-                    Some(b * a.abs().log2() * 10.0)
-                }
+                (Some(a), Some(b)) if a.fract() == 0.0 && a.abs() > 1.0 => Some(b * a.abs().log2() * 10.0),
                 _ => None,
             },
             "<<" => right.number().map(|bits| bits * 10.0),
@@ -75,11 +73,7 @@ impl Walker<'_> {
 }
 
 fn last_bound(call: &Call<'_>) -> Option<f64> {
-    let bounds: Vec<f64> = call
-        .arguments
-        .iter()
-        .map(|a| a.value.number())
-        .collect::<Option<_>>()?;
+    let bounds: Vec<f64> = call.arguments.iter().map(|a| a.value.number()).collect::<Option<_>>()?;
     match bounds.as_slice() {
         [stop] => Some(*stop),
         [start, stop] => Some(stop - start),
@@ -105,10 +99,7 @@ pub(super) fn sleep<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Valu
 
 /// `slicer.util.delayDisplay(text, milliseconds)`.
 pub(super) fn delay_display<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
-    let seconds = call
-        .argument(1, &["autoCloseMsec"])
-        .and_then(|a| a.value.number())
-        .map(|ms| ms / 1000.0);
+    let seconds = call.argument(1, &["autoCloseMsec"]).and_then(|a| a.value.number()).map(|ms| ms / 1000.0);
     if let Some(seconds) = seconds.filter(|s| *s > LONG_SLEEP) {
         walker.note(call.node, Capability::Hang, seconds > ENDLESS_SLEEP);
     }
@@ -134,10 +125,7 @@ pub(super) fn allocate<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<V
     let size = if parts.is_empty() {
         shape.value.number()
     } else {
-        parts
-            .iter()
-            .map(|p| walker.eval(*p).number())
-            .try_fold(1.0, |size, n| n.map(|n| size * n))
+        parts.iter().map(|p| walker.eval(*p).number()).try_fold(1.0, |size, n| n.map(|n| size * n))
     };
     if size.is_some_and(|n| n > MANY_ELEMENTS) {
         walker.note(call.node, Capability::Memory, true);
@@ -152,11 +140,7 @@ pub(super) fn endless_iter<'t>(_: &mut Walker<'t>, call: &Call<'t>) -> Option<Va
     if call.arguments.len() < 2 {
         return Some(first.value.clone());
     }
-    let builtin = first
-        .value
-        .origins()
-        .iter()
-        .any(|o| matches!(o, Origin::Name(n) if n.starts_with("builtins.")));
+    let builtin = first.value.origins().iter().any(|o| matches!(o, Origin::Name(n) if n.starts_with("builtins.")));
     builtin.then(|| Value::of(Origin::Object("@endless".into())))
 }
 
@@ -170,20 +154,16 @@ pub(super) fn look<'t>(walker: &mut Walker<'t>, root: Node<'t>) {
             "while_statement" => endless_while(walker, node),
             "for_statement" => inner *= rounds_of(walker, node),
             "function_definition" => {
-                if let (Some(name), Some(body)) = (
-                    node.child_by_field_name("name"),
-                    node.child_by_field_name("body"),
-                ) && !in_class
+                if let (Some(name), Some(body)) = (node.child_by_field_name("name"), node.child_by_field_name("body"))
+                    && !in_class
                 {
                     bodies.insert(walker.text(name), body);
                 }
                 inner = 1.0;
             }
             "assignment" => {
-                if let (Some(left), Some(right)) = (
-                    node.child_by_field_name("left"),
-                    node.child_by_field_name("right"),
-                ) && right.kind() == "lambda"
+                if let (Some(left), Some(right)) = (node.child_by_field_name("left"), node.child_by_field_name("right"))
+                    && right.kind() == "lambda"
                     && let Some(body) = right.child_by_field_name("body")
                 {
                     bodies.insert(walker.text(left), body);
@@ -209,11 +189,7 @@ pub(super) fn look<'t>(walker: &mut Walker<'t>, root: Node<'t>) {
         if inner > 1e10 && rounds <= 1e10 {
             walker.note(node, Capability::Hang, true);
         }
-        stack.extend(
-            python::children(node)
-                .into_iter()
-                .map(|child| (child, inner, class)),
-        );
+        stack.extend(python::children(node).into_iter().map(|child| (child, inner, class)));
     }
     endless_recursion(walker, &bodies);
 }
@@ -223,19 +199,14 @@ fn rounds_of<'t>(walker: &mut Walker<'t>, node: Node<'t>) -> f64 {
     let Some(source) = node.child_by_field_name("right") else {
         return 1.0;
     };
-    let called = source
-        .child_by_field_name("function")
-        .map_or("", |f| walker.text(f));
+    let called = source.child_by_field_name("function").map_or("", |f| walker.text(f));
     if source.kind() != "call" || called != "range" {
         return 1.0;
     }
     let Some(list) = source.child_by_field_name("arguments") else {
         return 1.0;
     };
-    let numbers: Option<Vec<f64>> = python::children(list)
-        .iter()
-        .map(|a| walker.constant(*a))
-        .collect();
+    let numbers: Option<Vec<f64>> = python::children(list).iter().map(|a| walker.constant(*a)).collect();
     match numbers.as_deref() {
         Some([stop]) => stop.max(1.0),
         Some([start, stop]) => (stop - start).max(1.0),
@@ -262,10 +233,7 @@ impl<'t> Walker<'t> {
 
 /// Whether the body of the loop `node` has a way out: `break` of this loop, `return`, `raise`, `yield`.
 pub(super) fn leaves(node: Node<'_>) -> bool {
-    let mut stack: Vec<(Node<'_>, bool)> = python::fields(node, "body")
-        .into_iter()
-        .map(|body| (body, true))
-        .collect();
+    let mut stack: Vec<(Node<'_>, bool)> = python::fields(node, "body").into_iter().map(|body| (body, true)).collect();
     while let Some((at, same_loop)) = stack.pop() {
         match at.kind() {
             "break_statement" if same_loop => return true,
@@ -274,11 +242,7 @@ pub(super) fn leaves(node: Node<'_>) -> bool {
             _ => {}
         }
         let same_loop = same_loop && !matches!(at.kind(), "for_statement" | "while_statement");
-        stack.extend(
-            python::children(at)
-                .into_iter()
-                .map(|child| (child, same_loop)),
-        );
+        stack.extend(python::children(at).into_iter().map(|child| (child, same_loop)));
     }
     false
 }
@@ -318,27 +282,11 @@ fn endless_while(walker: &mut Walker<'_>, node: Node<'_>) {
     // Nothing in the loop can change what the condition looks at.
     let body = node.child_by_field_name("body");
     let idle = body.is_some_and(|b| {
-        python::children(b)
-            .iter()
-            .all(|s| matches!(s.kind(), "pass_statement" | "continue_statement"))
+        python::children(b).iter().all(|s| matches!(s.kind(), "pass_statement" | "continue_statement"))
     });
-    let looks_anew = has_kind(
-        condition,
-        &[
-            "call",
-            "attribute",
-            "subscript",
-            "named_expression",
-            "await",
-        ],
-    );
+    let looks_anew = has_kind(condition, &["call", "attribute", "subscript", "named_expression", "await"]);
     if (always && !leaves(node)) || (idle && !looks_anew && condition.kind() != "false") {
-        walker.note_why(
-            node,
-            Capability::Hang,
-            true,
-            "This loop never ends, and Slicer would not answer any more.",
-        );
+        walker.note_why(node, Capability::Hang, true, "This loop never ends, and Slicer would not answer any more.");
     }
 }
 
@@ -351,9 +299,7 @@ fn certain_calls<'t>(walker: &Walker<'t>, body: Node<'t>) -> Vec<(&'t str, Node<
     }
     for statement in python::children(body) {
         match statement.kind() {
-            "expression_statement" | "return_statement" | "assignment" => {
-                calls_in(walker, statement, &mut calls)
-            }
+            "expression_statement" | "return_statement" | "assignment" => calls_in(walker, statement, &mut calls),
             "function_definition" | "pass_statement" | "global_statement" => continue,
             _ => break,
         }
@@ -372,10 +318,7 @@ fn calls_in<'t>(walker: &Walker<'t>, node: Node<'t>, calls: &mut Vec<(&'t str, N
             "conditional_expression" | "boolean_operator" | "lambda" => continue,
             kind if kind.ends_with("comprehension") || kind == "generator_expression" => continue,
             "call" => {
-                if let Some(function) = at
-                    .child_by_field_name("function")
-                    .filter(|f| f.kind() == "identifier")
-                {
+                if let Some(function) = at.child_by_field_name("function").filter(|f| f.kind() == "identifier") {
                     calls.push((walker.text(function), at));
                 }
             }
@@ -387,29 +330,20 @@ fn calls_in<'t>(walker: &Walker<'t>, node: Node<'t>, calls: &mut Vec<(&'t str, N
 
 /// Functions that call each other, or themselves, in a circle that nothing can stop.
 fn endless_recursion<'t>(walker: &mut Walker<'t>, bodies: &HashMap<&'t str, Node<'t>>) {
-    let calls: HashMap<&str, Vec<(&str, Node<'t>)>> = bodies
-        .iter()
-        .map(|(name, body)| (*name, certain_calls(walker, *body)))
-        .collect();
+    let calls: HashMap<&str, Vec<(&str, Node<'t>)>> =
+        bodies.iter().map(|(name, body)| (*name, certain_calls(walker, *body))).collect();
     // A function is in a circle if following its first known call comes back to it.
     for (name, out) in &calls {
         for (called, node) in out {
             let (mut at, mut steps) = (*called, 0);
             while at != *name && steps < 16 {
-                let next = calls
-                    .get(at)
-                    .and_then(|c| c.iter().find(|(n, _)| calls.contains_key(n)));
+                let next = calls.get(at).and_then(|c| c.iter().find(|(n, _)| calls.contains_key(n)));
                 let Some((next, _)) = next else { break };
                 at = *next;
                 steps += 1;
             }
             if at == *name {
-                walker.note_why(
-                    *node,
-                    Capability::Hang,
-                    true,
-                    "This function calls itself without an end.",
-                );
+                walker.note_why(*node, Capability::Hang, true, "This function calls itself without an end.");
             }
         }
     }
@@ -417,25 +351,15 @@ fn endless_recursion<'t>(walker: &mut Walker<'t>, bodies: &HashMap<&'t str, Node
 
 /// `x(x)`: recursion without a name.
 fn self_application(walker: &mut Walker<'_>, node: Node<'_>) {
-    let (Some(function), Some(list)) = (
-        node.child_by_field_name("function"),
-        node.child_by_field_name("arguments"),
-    ) else {
+    let (Some(function), Some(list)) = (node.child_by_field_name("function"), node.child_by_field_name("arguments"))
+    else {
         return;
     };
     if function.kind() != "identifier" || list.kind() != "argument_list" {
         return;
     }
     let name = walker.text(function);
-    if python::children(list)
-        .iter()
-        .any(|a| a.kind() == "identifier" && walker.text(*a) == name)
-    {
-        walker.note_why(
-            node,
-            Capability::Hang,
-            true,
-            "A function that is called with itself does not end.",
-        );
+    if python::children(list).iter().any(|a| a.kind() == "identifier" && walker.text(*a) == name) {
+        walker.note_why(node, Capability::Hang, true, "A function that is called with itself does not end.");
     }
 }

@@ -44,11 +44,7 @@ pub(crate) struct Raw {
 /// Judges `code`. Never panics; the time grows with the length of the text.
 pub fn validate(code: &str, policy: &Policy) -> Verdict {
     let lines = LineIndex::new(code);
-    let findings = judge(code)
-        .into_iter()
-        .take(FINDING_LIMIT)
-        .map(|raw| finish(raw, code, &lines, policy))
-        .collect();
+    let findings = judge(code).into_iter().take(FINDING_LIMIT).map(|raw| finish(raw, code, &lines, policy)).collect();
     Verdict::of(findings)
 }
 
@@ -72,16 +68,10 @@ fn judge(code: &str) -> Vec<Raw> {
         Ok(tree) => match python::first_problem(&tree, DEPTH_LIMIT) {
             Some(Problem::Syntax(at)) => {
                 let line = LineIndex::new(code).place(code, at).0;
-                findings.push(source::unreadable(
-                    at,
-                    format!("The code is not valid Python at line {line}."),
-                ));
+                findings.push(source::unreadable(at, format!("The code is not valid Python at line {line}.")));
             }
             Some(Problem::Depth(at)) => {
-                findings.push(source::unreadable(
-                    at,
-                    "The code is nested too deeply to be checked.".to_owned(),
-                ));
+                findings.push(source::unreadable(at, "The code is nested too deeply to be checked.".to_owned()));
             }
             None => findings.extend(walk_on_own_stack(code, &tree)),
         },
@@ -103,12 +93,7 @@ fn walk_on_own_stack(code: &str, tree: &tree_sitter::Tree) -> Vec<Raw> {
             .ok()
             .and_then(|handle| handle.join().ok())
     });
-    found.unwrap_or_else(|| {
-        vec![source::unreadable(
-            0,
-            "The code could not be checked.".to_owned(),
-        )]
-    })
+    found.unwrap_or_else(|| vec![source::unreadable(0, "The code could not be checked.".to_owned())])
 }
 
 fn finish(raw: Raw, code: &str, lines: &LineIndex, policy: &Policy) -> Finding {
@@ -122,9 +107,7 @@ fn finish(raw: Raw, code: &str, lines: &LineIndex, policy: &Policy) -> Finding {
         line,
         column,
         why: raw.why.unwrap_or_else(|| raw.capability.why(&what)),
-        instead: raw
-            .instead
-            .unwrap_or_else(|| raw.capability.instead().to_owned()),
+        instead: raw.instead.unwrap_or_else(|| raw.capability.instead().to_owned()),
         verdict: policy.judge(raw.capability, grave, raw.scope.as_deref()),
         text,
         scope: raw.scope,

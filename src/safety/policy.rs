@@ -29,11 +29,7 @@ impl Default for Policy {
                 (capability, rule)
             })
             .collect();
-        Self {
-            rules,
-            granted: BTreeSet::new(),
-            readable_paths: Vec::new(),
-        }
+        Self { rules, granted: BTreeSet::new(), readable_paths: Vec::new() }
     }
 }
 
@@ -45,12 +41,7 @@ impl Policy {
 
     /// The verdict on one finding. `grave` raises a finding to a block: code that no honest task needs, such as ending
     /// Slicer or a loop without an end; a grant still lifts it where grants can.
-    pub(crate) fn judge(
-        &self,
-        capability: Capability,
-        grave: bool,
-        scope: Option<&str>,
-    ) -> VerdictKind {
+    pub(crate) fn judge(&self, capability: Capability, grave: bool, scope: Option<&str>) -> VerdictKind {
         if capability.is_final() {
             return VerdictKind::Block;
         }
@@ -60,11 +51,7 @@ impl Policy {
         if capability == Capability::ReadFile && scope.is_some_and(|path| self.may_read(path)) {
             return VerdictKind::Allow;
         }
-        let rule = self
-            .rules
-            .get(&capability)
-            .copied()
-            .unwrap_or(VerdictKind::Ask);
+        let rule = self.rules.get(&capability).copied().unwrap_or(VerdictKind::Ask);
         if grave { VerdictKind::Block } else { rule }
     }
 
@@ -74,10 +61,7 @@ impl Policy {
         let path = Path::new(path);
         path.is_absolute()
             && !path.components().any(|part| part == Component::ParentDir)
-            && self
-                .readable_paths
-                .iter()
-                .any(|root| root.is_absolute() && path.starts_with(root))
+            && self.readable_paths.iter().any(|root| root.is_absolute() && path.starts_with(root))
     }
 }
 
@@ -101,10 +85,7 @@ mod tests {
         ] {
             assert_eq!(policy.judge(capability, false, None), VerdictKind::Block);
         }
-        assert_eq!(
-            policy.judge(Capability::WriteFile, false, None),
-            VerdictKind::Allow
-        );
+        assert_eq!(policy.judge(Capability::WriteFile, false, None), VerdictKind::Allow);
     }
 
     #[test]

@@ -18,26 +18,15 @@ fn finding(start: usize, end: usize, why: &str, instead: &str) -> Raw {
 
 /// Code that cannot be checked at all.
 pub(super) fn unreadable(at: usize, why: String) -> Raw {
-    finding(
-        at,
-        at,
-        &why,
-        "Write the code again, complete and in plain Python 3.",
-    )
+    finding(at, at, &why, "Write the code again, complete and in plain Python 3.")
 }
 
 /// The text of `code`, or why it has none that Python and a reader agree on.
 pub(super) fn decode(code: &[u8]) -> Result<&str, Box<Raw>> {
     // One byte order mark at the start is what some editors write; Python skips it.
     let body = code.strip_prefix(b"\xef\xbb\xbf").unwrap_or(code);
-    std::str::from_utf8(body).map_err(|_| {
-        Box::new(finding(
-            0,
-            0,
-            "The code is not UTF-8 text.",
-            "Send the code as UTF-8.",
-        ))
-    })
+    std::str::from_utf8(body)
+        .map_err(|_| Box::new(finding(0, 0, "The code is not UTF-8 text.", "Send the code as UTF-8.")))
 }
 
 /// Everything in `code` that hides code from a reader.
@@ -52,8 +41,7 @@ pub(super) fn look(code: &str) -> Vec<Raw> {
         ));
     }
     let bytes = code.as_bytes();
-    let lone_return =
-        (0..bytes.len()).find(|&i| bytes[i] == b'\r' && bytes.get(i + 1) != Some(&b'\n'));
+    let lone_return = (0..bytes.len()).find(|&i| bytes[i] == b'\r' && bytes.get(i + 1) != Some(&b'\n'));
     if let Some(at) = lone_return {
         found.push(finding(
             at,
@@ -185,8 +173,7 @@ pub(super) fn is_system_path(path: &str) -> bool {
     ];
     let path = path.replace('\\', "/").to_ascii_lowercase();
     let below = |root: &str| {
-        path.strip_prefix(root)
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/') || root.ends_with("files"))
+        path.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/') || root.ends_with("files"))
     };
     ROOTS.iter().any(|root| below(root)) || path.split('/').any(|part| PARTS.contains(&part))
 }

@@ -12,30 +12,12 @@ use serde::Deserialize;
 use super::verdict::Capability;
 
 const SOURCES: &[(&str, &str)] = &[
-    (
-        "builtins.toml",
-        include_str!("../../resources/safety/builtins.toml"),
-    ),
-    (
-        "stdlib.toml",
-        include_str!("../../resources/safety/stdlib.toml"),
-    ),
-    (
-        "science.toml",
-        include_str!("../../resources/safety/science.toml"),
-    ),
-    (
-        "slicer.toml",
-        include_str!("../../resources/safety/slicer.toml"),
-    ),
-    (
-        "objects.toml",
-        include_str!("../../resources/safety/objects.toml"),
-    ),
-    (
-        "toolkits.toml",
-        include_str!("../../resources/safety/toolkits.toml"),
-    ),
+    ("builtins.toml", include_str!("../../resources/safety/builtins.toml")),
+    ("stdlib.toml", include_str!("../../resources/safety/stdlib.toml")),
+    ("science.toml", include_str!("../../resources/safety/science.toml")),
+    ("slicer.toml", include_str!("../../resources/safety/slicer.toml")),
+    ("objects.toml", include_str!("../../resources/safety/objects.toml")),
+    ("toolkits.toml", include_str!("../../resources/safety/toolkits.toml")),
 ];
 
 #[derive(Deserialize)]
@@ -111,10 +93,7 @@ struct Names<T> {
 
 impl<T> Default for Names<T> {
     fn default() -> Self {
-        Self {
-            exact: HashMap::new(),
-            patterns: Vec::new(),
-        }
+        Self { exact: HashMap::new(), patterns: Vec::new() }
     }
 }
 
@@ -123,11 +102,9 @@ impl<T: Clone> Names<T> {
         for name in names.split_whitespace() {
             match name.split_once('*') {
                 // More than one star is refused by the test of the tables.
-                Some((head, tail)) => self.patterns.push(Pattern {
-                    head: head.to_owned(),
-                    tail: tail.to_owned(),
-                    value: value.clone(),
-                }),
+                Some((head, tail)) => {
+                    self.patterns.push(Pattern { head: head.to_owned(), tail: tail.to_owned(), value: value.clone() })
+                }
                 None => {
                     self.exact.insert(name.to_owned(), value.clone());
                 }
@@ -140,9 +117,7 @@ impl<T: Clone> Names<T> {
             self.patterns
                 .iter()
                 .find(|p| {
-                    name.len() >= p.head.len() + p.tail.len()
-                        && name.starts_with(&p.head)
-                        && name.ends_with(&p.tail)
+                    name.len() >= p.head.len() + p.tail.len() && name.starts_with(&p.head) && name.ends_with(&p.tail)
                 })
                 .map(|p| &p.value)
         })
@@ -196,10 +171,7 @@ impl Tables {
             }
         }
         for (list, names) in file.lists {
-            self.lists
-                .entry(list)
-                .or_default()
-                .extend(names.split_whitespace().map(str::to_owned));
+            self.lists.entry(list).or_default().extend(names.split_whitespace().map(str::to_owned));
         }
         for raw in file.space {
             let name = raw.name.clone();
@@ -227,16 +199,10 @@ impl Tables {
 
     /// Whether `name` stands in the list `list`.
     pub(crate) fn listed(&self, list: &str, name: &str) -> bool {
-        self.lists
-            .get(list)
-            .is_some_and(|names| names.contains(name))
+        self.lists.get(list).is_some_and(|names| names.contains(name))
     }
 
-    fn find<'a, T: ?Sized>(
-        &'a self,
-        space: &str,
-        get: impl Fn(&'a Space) -> Option<&'a T>,
-    ) -> Option<&'a T> {
+    fn find<'a, T: ?Sized>(&'a self, space: &str, get: impl Fn(&'a Space) -> Option<&'a T>) -> Option<&'a T> {
         let mut at = self.space(space);
         // A chain of `like` is short; the bound keeps a mistake in a table from becoming an endless loop.
         for _ in 0..8 {
@@ -261,20 +227,17 @@ impl Tables {
 
     /// What reading a member gives: a module, or a kind of object.
     pub(crate) fn value(&self, space: &str, member: &str) -> Option<&str> {
-        self.find(space, |s| s.values.get(member))
-            .map(String::as_str)
+        self.find(space, |s| s.values.get(member)).map(String::as_str)
     }
 
     /// What calling a member gives.
     pub(crate) fn returns(&self, space: &str, member: &str) -> Option<&str> {
-        self.find(space, |s| s.returns.get(member))
-            .map(String::as_str)
+        self.find(space, |s| s.returns.get(member)).map(String::as_str)
     }
 
     /// The rule in code that looks at the arguments of a call.
     pub(crate) fn check(&self, space: &str, member: &str) -> Option<&str> {
-        self.find(space, |s| s.checks.get(member))
-            .map(String::as_str)
+        self.find(space, |s| s.checks.get(member)).map(String::as_str)
     }
 }
 
@@ -291,28 +254,19 @@ fn parse_need(name: &str) -> Result<Need, String> {
 }
 
 fn build(raw: RawSpace) -> Result<Space, String> {
-    let mut space = Space {
-        like: raw.like,
-        unlisted: raw.unlisted,
-        element: raw.element,
-        ..Space::default()
-    };
+    let mut space = Space { like: raw.like, unlisted: raw.unlisted, element: raw.element, ..Space::default() };
     // Later entries win among exact names: harmless first, so that a name listed under a need stays a need.
     space.needs.add(&raw.harmless, Need::Nothing);
     for (capability, names) in raw.needs {
         space.needs.add(&names, parse_need(&capability)?);
     }
     for (capability, names) in raw.stop {
-        space
-            .needs
-            .add(&names, parse_need(&format!("{capability}!"))?);
+        space.needs.add(&names, parse_need(&format!("{capability}!"))?);
     }
     // Naming what a member gives, or a check of its arguments, also says that it is known.
-    for (map, target) in [
-        (raw.values, &mut space.values),
-        (raw.returns, &mut space.returns),
-        (raw.checks, &mut space.checks),
-    ] {
+    for (map, target) in
+        [(raw.values, &mut space.values), (raw.returns, &mut space.returns), (raw.checks, &mut space.checks)]
+    {
         for (list, value) in map {
             for name in list.split_whitespace() {
                 if space.needs.get(name).is_none() {
@@ -333,9 +287,7 @@ mod tests {
     fn every_table_is_well_formed() {
         let mut tables = Tables::default();
         for (name, text) in SOURCES {
-            tables
-                .load(text)
-                .unwrap_or_else(|error| panic!("{name}: {error}"));
+            tables.load(text).unwrap_or_else(|error| panic!("{name}: {error}"));
         }
         for space in tables.spaces.values() {
             let tails = space.needs.patterns.iter().map(|p| &p.tail);
@@ -345,33 +297,14 @@ mod tests {
         }
         let known = |target: &str| !target.starts_with('@') || tables.spaces.contains_key(target);
         for (name, space) in &tables.spaces {
-            for target in space
-                .values
-                .exact
-                .values()
-                .chain(space.returns.exact.values())
-            {
-                assert!(
-                    known(target),
-                    "{name} leads to {target}, which is not defined"
-                );
+            for target in space.values.exact.values().chain(space.returns.exact.values()) {
+                assert!(known(target), "{name} leads to {target}, which is not defined");
             }
             for target in space.like.iter().chain(&space.element) {
-                assert!(
-                    tables.spaces.contains_key(target),
-                    "{name} refers to {target}, which is not defined"
-                );
+                assert!(tables.spaces.contains_key(target), "{name} refers to {target}, which is not defined");
             }
-            for check in space
-                .checks
-                .exact
-                .values()
-                .chain(space.checks.patterns.iter().map(|p| &p.value))
-            {
-                assert!(
-                    crate::safety::checks::is_known(check),
-                    "{name}: there is no check {check}"
-                );
+            for check in space.checks.exact.values().chain(space.checks.patterns.iter().map(|p| &p.value)) {
+                assert!(crate::safety::checks::is_known(check), "{name}: there is no check {check}");
             }
         }
     }

@@ -66,11 +66,7 @@ capabilities!(
 pub struct UnknownCapability(String);
 
 fn known_names() -> String {
-    Capability::ALL
-        .iter()
-        .map(|c| c.name())
-        .collect::<Vec<_>>()
-        .join(", ")
+    Capability::ALL.iter().map(|c| c.name()).collect::<Vec<_>>().join(", ")
 }
 
 impl FromStr for Capability {
@@ -96,12 +92,7 @@ impl Capability {
     pub fn is_final(self) -> bool {
         matches!(
             self,
-            Self::DeleteFile
-                | Self::Secrets
-                | Self::DynamicCode
-                | Self::Reflection
-                | Self::Process
-                | Self::Syntax
+            Self::DeleteFile | Self::Secrets | Self::DynamicCode | Self::Reflection | Self::Process | Self::Syntax
         )
     }
 
@@ -136,9 +127,9 @@ impl Capability {
             }
             Self::OverwriteData => format!("`{what}` changes image or segmentation data in place."),
             Self::DynamicCode => format!("`{what}` runs code that cannot be read beforehand."),
-            Self::Reflection => format!(
-                "`{what}` reaches into the inside of Python or Slicer, past what can be checked."
-            ),
+            Self::Reflection => {
+                format!("`{what}` reaches into the inside of Python or Slicer, past what can be checked.")
+            }
             Self::UnknownModule => {
                 format!("`{what}` is not on the list of things known to be harmless.")
             }
@@ -156,12 +147,8 @@ impl Capability {
     pub(crate) fn instead(self) -> &'static str {
         match self {
             Self::DynamicCode => "Write the steps out as plain code.",
-            Self::Reflection => {
-                "Use the documented functions of Slicer, VTK or Python by their names."
-            }
-            Self::Process => {
-                "Use a Slicer module or a VTK filter; ask the person to start other programs."
-            }
+            Self::Reflection => "Use the documented functions of Slicer, VTK or Python by their names.",
+            Self::Process => "Use a Slicer module or a VTK filter; ask the person to start other programs.",
             Self::DeleteFile => "Leave files alone and tell the person which ones can be removed.",
             Self::Secrets => "Ask the person for what is needed.",
             Self::Quit => "Let the person close Slicer.",
@@ -208,11 +195,7 @@ pub struct Verdict {
 
 impl Verdict {
     pub(crate) fn of(findings: Vec<Finding>) -> Self {
-        let verdict = findings
-            .iter()
-            .map(|f| f.verdict)
-            .max()
-            .unwrap_or(VerdictKind::Allow);
+        let verdict = findings.iter().map(|f| f.verdict).max().unwrap_or(VerdictKind::Allow);
         Self { verdict, findings }
     }
 }

@@ -4,7 +4,6 @@
 //! by its content, so that two versions of the program never run each other's files. The environment is made under a
 //! file lock (several of our processes may ask at once) and counts as ready only when its mark was written last.
 
-use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -165,8 +164,7 @@ fn collect_files(folder: Option<&'static include_dir::Dir<'static>>, files: &mut
 
 fn short_hex(bytes: &[u8]) -> String {
     bytes.iter().take(6).fold(String::new(), |mut text, byte| {
-        // Writing to a String cannot fail.
-        drop(write!(text, "{byte:02x}"));
+        text.push_str(&format!("{byte:02x}"));
         text
     })
 }

@@ -130,7 +130,8 @@ fn best_cuts(scores: &[Vec<Option<(f64, f64)>>]) -> Option<Vec<(usize, usize)>> 
     };
     for end in 1..=count {
         for start in 0..end {
-            let (Some((score, weight, runs)), Some((own, own_weight))) = (best[start].clone(), scores[start][end]) else {
+            let (Some((score, weight, runs)), Some((own, own_weight))) = (best[start].clone(), scores[start][end])
+            else {
                 continue;
             };
             let (score, weight) = (score + own * own_weight, weight + own_weight);
@@ -171,6 +172,7 @@ fn assign(book: &RecipeBook, whole: &Whole, pieces: &[(usize, usize)], cuts: &[(
 fn best_of(ranked: Vec<Match>, book: &RecipeBook) -> Option<Match> {
     let first = ranked.into_iter().next()?;
     let slack = Match { score: first.score + 0.11, ..first.clone() };
-    let impossible = first.filling.slots.values().any(|filled| filled.question.as_ref().is_some_and(|question| question.impossible));
+    let impossible =
+        first.filling.slots.values().any(|filled| filled.question.as_ref().is_some_and(|question| question.impossible));
     (first.fits(book) || (impossible && slack.fits(book))).then_some(first)
 }

@@ -89,14 +89,8 @@ fn try_entry(
 ) -> Match {
     let entry = &book.entries[index];
     let filling = fill(entry, request);
-    let mut best = Match {
-        entry: index,
-        score: -1.0,
-        filling,
-        unexplained: Vec::new(),
-        phrasing_slots: Vec::new(),
-        phrasing: 0,
-    };
+    let mut best =
+        Match { entry: index, score: -1.0, filling, unexplained: Vec::new(), phrasing_slots: Vec::new(), phrasing: 0 };
     for (number, phrasing) in entry.phrasings.iter().enumerate() {
         let (score, unexplained) = compare(book, entry, phrasing, request, terms, &best.filling);
         if score > best.score {
@@ -110,7 +104,11 @@ fn try_entry(
     best.score = best.score * (1.0 - RETRIEVAL_SHARE) + found * RETRIEVAL_SHARE;
     if plausible {
         let impossible = |name: &String| {
-            best.filling.slots.get(name).and_then(|filled| filled.question.as_ref()).is_some_and(|question| question.impossible)
+            best.filling
+                .slots
+                .get(name)
+                .and_then(|filled| filled.question.as_ref())
+                .is_some_and(|question| question.impossible)
         };
         if entry.recipe.slots.iter().any(|slot| impossible(&slot.name)) {
             best.score -= IMPOSSIBLE_COST;
@@ -158,7 +156,8 @@ fn compare(
 fn filling_says(entry: &Entry, filling: &Filling, term: &str, request: &Request) -> bool {
     let (start, end) = request.range;
     (start..end).any(|index| {
-        let by_word_slot = filling.taken[index].as_ref().and_then(|name| entry.recipe.slot(name)).is_some_and(is_word_slot);
+        let by_word_slot =
+            filling.taken[index].as_ref().and_then(|name| entry.recipe.slot(name)).is_some_and(is_word_slot);
         by_word_slot && request.words[index].stem == term
     })
 }

@@ -120,7 +120,8 @@ impl RecipeContext {
 }
 
 /// Replies that drop the question.
-const CANCEL: &[&str] = &["cancel", "never mind", "nevermind", "forget it", "stop", "none", "no", "nothing", "abort", "leave it"];
+const CANCEL: &[&str] =
+    &["cancel", "never mind", "nevermind", "forget it", "stop", "none", "no", "nothing", "abort", "leave it"];
 
 /// Answers a message. `pending` is the open question of the turn before, if there is one.
 pub fn answer(
@@ -306,7 +307,10 @@ fn number_example(slot: &crate::knowledge::Slot) -> String {
     }
     let (low, high) = (slot.minimum.unwrap_or(f64::MIN), slot.maximum.unwrap_or(f64::MAX));
     let round = [100.0, 10.0, 5.0, 1.0, 0.5];
-    round.into_iter().find(|value| (low..=high).contains(value)).map_or_else(|| low.to_string(), |value| value.to_string())
+    round
+        .into_iter()
+        .find(|value| (low..=high).contains(value))
+        .map_or_else(|| low.to_string(), |value| value.to_string())
 }
 
 /// Every name of the scene, so that a name is not taken for a misspelt word.

@@ -27,26 +27,15 @@ pub(in crate::safety) struct Call<'t> {
 
 impl<'t> Call<'t> {
     /// The argument in place `position` or named one of `keywords`.
-    pub(in crate::safety) fn argument(
-        &self,
-        position: usize,
-        keywords: &[&str],
-    ) -> Option<&Argument<'t>> {
+    pub(in crate::safety) fn argument(&self, position: usize, keywords: &[&str]) -> Option<&Argument<'t>> {
         self.arguments
             .iter()
             .find(|a| a.keyword.as_deref().is_some_and(|k| keywords.contains(&k)))
-            .or_else(|| {
-                self.arguments
-                    .iter()
-                    .filter(|a| a.keyword.is_none())
-                    .nth(position)
-            })
+            .or_else(|| self.arguments.iter().filter(|a| a.keyword.is_none()).nth(position))
     }
 
     pub(in crate::safety) fn keyword(&self, name: &str) -> Option<&Argument<'t>> {
-        self.arguments
-            .iter()
-            .find(|a| a.keyword.as_deref() == Some(name))
+        self.arguments.iter().find(|a| a.keyword.as_deref() == Some(name))
     }
 }
 
@@ -89,22 +78,13 @@ impl<'t> Walker<'t> {
     }
 
     fn collect(&mut self, node: Node<'t>, callee: Node<'t>) -> Call<'t> {
-        let mut call = Call {
-            node,
-            callee,
-            arguments: Vec::new(),
-            splat: false,
-        };
+        let mut call = Call { node, callee, arguments: Vec::new(), splat: false };
         let Some(list) = node.child_by_field_name("arguments") else {
             return call;
         };
         if list.kind() != "argument_list" {
             let value = self.eval(list);
-            call.arguments.push(Argument {
-                keyword: None,
-                value,
-                node: list,
-            });
+            call.arguments.push(Argument { keyword: None, value, node: list });
             return call;
         }
         for part in python::children(list) {
@@ -122,28 +102,14 @@ impl<'t> Walker<'t> {
             } else {
                 self.eval(inner)
             };
-            call.arguments.push(Argument {
-                keyword,
-                value,
-                node: inner,
-            });
+            call.arguments.push(Argument { keyword, value, node: inner });
         }
         call
     }
 
     /// Names the path or address on a finding when the call says it in so many words.
     fn path_scope(&mut self, call: &Call<'t>) {
-        const NAMES: &[&str] = &[
-            "path",
-            "filename",
-            "file",
-            "url",
-            "uri",
-            "uris",
-            "directory",
-            "filePath",
-            "filepath",
-        ];
+        const NAMES: &[&str] = &["path", "filename", "file", "url", "uri", "uris", "directory", "filePath", "filepath"];
         if call.splat {
             return;
         }
@@ -151,12 +117,7 @@ impl<'t> Walker<'t> {
             .arguments
             .iter()
             .filter(|a| a.keyword.as_deref().is_none_or(|k| NAMES.contains(&k)))
-            .find_map(|a| {
-                a.value
-                    .text()
-                    .filter(|t| !t.starts_with('\0'))
-                    .map(str::to_owned)
-            });
+            .find_map(|a| a.value.text().filter(|t| !t.starts_with('\0')).map(str::to_owned));
         if let Some(literal) = literal {
             self.set_scope(call.callee, &literal);
         }
@@ -167,10 +128,7 @@ impl<'t> Walker<'t> {
             Origin::Function(index) => self.call_function(*index, call, false),
             Origin::Class(index) => {
                 let scope = self.classes[*index].scope;
-                let init = self
-                    .own_variable(scope, "__init__")
-                    .cloned()
-                    .unwrap_or_default();
+                let init = self.own_variable(scope, "__init__").cloned().unwrap_or_default();
                 for origin in init.origins() {
                     if let Origin::Function(function) = origin {
                         self.call_function(*function, call, true);
@@ -209,10 +167,7 @@ impl<'t> Walker<'t> {
 
     /// A call of a method of a container that this code makes.
     fn call_items(&mut self, index: usize, call: &Call<'t>) -> Value {
-        let method = call
-            .callee
-            .child_by_field_name("attribute")
-            .map_or("", |a| self.text(a));
+        let method = call.callee.child_by_field_name("attribute").map_or("", |a| self.text(a));
         for argument in &call.arguments {
             let added = if matches!(method, "extend" | "update") {
                 self.elements(&argument.value)
@@ -243,27 +198,19 @@ impl<'t> Walker<'t> {
                 continue;
             }
             let target = match &argument.keyword {
-                Some(keyword) => parameters
-                    .iter()
-                    .find(|p| p.trim_start_matches('*') == keyword),
+                Some(keyword) => parameters.iter().find(|p| p.trim_start_matches('*') == keyword),
                 None => {
                     position += 1;
                     parameters.get(position - 1)
                 }
             };
             match target {
-                Some(name) if !name.starts_with('*') => {
-                    self.bind_in(scope, &name.clone(), &argument.value, None)
-                }
+                Some(name) if !name.starts_with('*') => self.bind_in(scope, &name.clone(), &argument.value, None),
                 // Into `*args` and `**kwargs`, or nowhere we know.
                 _ => self.leak(&argument.value, argument.node),
             }
         }
         let returns = self.functions[index].returns.clone();
-        if returns.is_empty() {
-            Value::plain()
-        } else {
-            returns
-        }
+        if returns.is_empty() { Value::plain() } else { returns }
     }
 }

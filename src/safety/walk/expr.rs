@@ -16,15 +16,15 @@ impl<'t> Walker<'t> {
             "identifier" => {
                 let name = self.name_of(node);
                 if name != self.text(node) && self.name_is_disguised(node, &name) {
-                    let why = format!(
-                        "The name `{name}` is written with look-alike letters, which hides it from a reader."
-                    );
+                    let why =
+                        format!("The name `{name}` is written with look-alike letters, which hides it from a reader.");
                     self.note_why(node, Capability::Reflection, true, &why);
                 }
                 self.read(&name, node)
             }
-            "integer" | "float" => limits::literal(self.text(node))
-                .map_or_else(Value::plain, |n| Value::of(Origin::Number(n))),
+            "integer" | "float" => {
+                limits::literal(self.text(node)).map_or_else(Value::plain, |n| Value::of(Origin::Number(n)))
+            }
             "true" | "false" | "none" | "ellipsis" => Value::plain(),
             "string" | "concatenated_string" => self.string(node),
             "attribute" => self.attribute(node),
@@ -32,10 +32,9 @@ impl<'t> Walker<'t> {
             "subscript" => self.subscript(node),
             "list" | "tuple" | "set" | "expression_list" => self.display(node),
             "dictionary" => self.dictionary(node),
-            "list_comprehension"
-            | "set_comprehension"
-            | "dictionary_comprehension"
-            | "generator_expression" => self.comprehension(node),
+            "list_comprehension" | "set_comprehension" | "dictionary_comprehension" | "generator_expression" => {
+                self.comprehension(node)
+            }
             "lambda" => self.lambda(node),
             "parenthesized_expression" => self.all(node),
             "conditional_expression" => self.conditional(node),
@@ -59,12 +58,7 @@ impl<'t> Walker<'t> {
             "as_pattern" => self.as_pattern(node),
             "print_statement" | "exec_statement" => {
                 self.all(node);
-                self.note_why(
-                    node,
-                    Capability::Syntax,
-                    true,
-                    "This is Python 2, which Slicer cannot run.",
-                );
+                self.note_why(node, Capability::Syntax, true, "This is Python 2, which Slicer cannot run.");
                 Value::unknown()
             }
             _ => {
@@ -99,11 +93,8 @@ impl<'t> Walker<'t> {
     fn interpolations(&mut self, node: Node<'t>) {
         for part in python::children(node) {
             match part.kind() {
-                "string" | "interpolation" | "format_specifier" | "format_expression" => {
-                    self.interpolations(part)
-                }
-                "string_start" | "string_content" | "string_end" | "type_conversion"
-                | "escape_sequence" => {}
+                "string" | "interpolation" | "format_specifier" | "format_expression" => self.interpolations(part),
+                "string_start" | "string_content" | "string_end" | "type_conversion" | "escape_sequence" => {}
                 _ => {
                     self.eval(part);
                 }
@@ -112,10 +103,9 @@ impl<'t> Walker<'t> {
     }
 
     fn attribute(&mut self, node: Node<'t>) -> Value {
-        let (Some(object), Some(attribute)) = (
-            node.child_by_field_name("object"),
-            node.child_by_field_name("attribute"),
-        ) else {
+        let (Some(object), Some(attribute)) =
+            (node.child_by_field_name("object"), node.child_by_field_name("attribute"))
+        else {
             return self.all(node);
         };
         let name = self.name_of(attribute);
@@ -124,12 +114,7 @@ impl<'t> Walker<'t> {
         }
         let base = self.eval(object);
         if name != self.text(attribute) && self.name_is_disguised(attribute, &name) {
-            self.note_why(
-                node,
-                Capability::Reflection,
-                true,
-                "A name is written with look-alike letters.",
-            );
+            self.note_why(node, Capability::Reflection, true, "A name is written with look-alike letters.");
         }
         self.member(&base, &name, node)
     }
@@ -141,10 +126,7 @@ impl<'t> Walker<'t> {
         };
         for index in python::fields(node, "subscript") {
             let key = self.eval(index);
-            if key
-                .text()
-                .is_some_and(|t| t.starts_with("__") && t.ends_with("__") && t.len() > 4)
-            {
+            if key.text().is_some_and(|t| t.starts_with("__") && t.ends_with("__") && t.len() > 4) {
                 self.note(node, Capability::Reflection, false);
             }
         }
@@ -160,12 +142,10 @@ impl<'t> Walker<'t> {
                     let inner = self.items[*index].clone();
                     value.merge(&inner.or_unknown());
                 }
-                Origin::Object(kind) => {
-                    match self.tables.space(kind).and_then(|s| s.element.clone()) {
-                        Some(element) => value.merge(&self.target(&element)),
-                        None => value.add(Origin::Unknown),
-                    }
-                }
+                Origin::Object(kind) => match self.tables.space(kind).and_then(|s| s.element.clone()) {
+                    Some(element) => value.merge(&self.target(&element)),
+                    None => value.add(Origin::Unknown),
+                },
                 Origin::Text(_) => value.add(Origin::Plain),
                 _ => value.add(Origin::Unknown),
             }
@@ -217,9 +197,7 @@ impl<'t> Walker<'t> {
             for child in python::children(node) {
                 match child.kind() {
                     "for_in_clause" => {
-                        let source = child
-                            .child_by_field_name("right")
-                            .map_or_else(Value::unknown, |r| walker.eval(r));
+                        let source = child.child_by_field_name("right").map_or_else(Value::unknown, |r| walker.eval(r));
                         if source.has_object("@endless") && node.kind() != "generator_expression" {
                             walker.note(child, Capability::Hang, true);
                         }
@@ -237,8 +215,7 @@ impl<'t> Walker<'t> {
                     if let Some(key) = part.child_by_field_name("key") {
                         walker.eval(key);
                     }
-                    part.child_by_field_name("value")
-                        .map_or_else(Value::unknown, |v| walker.eval(v))
+                    part.child_by_field_name("value").map_or_else(Value::unknown, |v| walker.eval(v))
                 } else {
                     walker.eval(part)
                 };
@@ -252,9 +229,7 @@ impl<'t> Walker<'t> {
 
     /// `for left in right`, of a loop or a comprehension.
     pub(super) fn for_target(&mut self, node: Node<'t>) {
-        let source = node
-            .child_by_field_name("right")
-            .map_or_else(Value::unknown, |right| self.eval(right));
+        let source = node.child_by_field_name("right").map_or_else(Value::unknown, |right| self.eval(right));
         let element = self.elements(&source);
         if let Some(left) = node.child_by_field_name("left") {
             self.assign(left, &element, None);
@@ -288,9 +263,7 @@ impl<'t> Walker<'t> {
     }
 
     fn walrus(&mut self, node: Node<'t>) -> Value {
-        let value = node
-            .child_by_field_name("value")
-            .map_or_else(Value::unknown, |v| self.eval(v));
+        let value = node.child_by_field_name("value").map_or_else(Value::unknown, |v| self.eval(v));
         if let Some(name) = node.child_by_field_name("name") {
             let name = self.name_of(name);
             self.bind_outside(&name, &value);
@@ -299,22 +272,16 @@ impl<'t> Walker<'t> {
     }
 
     fn binary(&mut self, node: Node<'t>) -> Value {
-        let (Some(left), Some(right)) = (
-            node.child_by_field_name("left"),
-            node.child_by_field_name("right"),
-        ) else {
+        let (Some(left), Some(right)) = (node.child_by_field_name("left"), node.child_by_field_name("right")) else {
             return self.all(node);
         };
         let (left, right) = (self.eval(left), self.eval(right));
-        let operator = node
-            .child_by_field_name("operator")
-            .map_or("", |o| self.text(o));
+        let operator = node.child_by_field_name("operator").map_or("", |o| self.text(o));
         self.huge(node, &left, operator, &right);
         if let (Some(a), Some(b)) = (left.number(), right.number())
             && left.origins().len() * right.origins().len() == 1
         {
-            return limits::fold(a, operator, b)
-                .map_or_else(Value::plain, |n| Value::of(Origin::Number(n)));
+            return limits::fold(a, operator, b).map_or_else(Value::plain, |n| Value::of(Origin::Number(n)));
         }
         if operator == "+"
             && let (Some(a), Some(b)) = (left.text(), right.text())
@@ -326,11 +293,8 @@ impl<'t> Walker<'t> {
         for origin in left.origins().iter().chain(right.origins()) {
             match origin {
                 // Joined lists keep their elements; joined paths (`folder / name`) and text stay what they are.
-                Origin::Items(_) | Origin::Object(_)
-                    if operator != "*" || matches!(origin, Origin::Items(_)) =>
-                {
-                    if !matches!(origin, Origin::Object(kind) if self.tables.listed("arithmetic_makes_new", kind))
-                    {
+                Origin::Items(_) | Origin::Object(_) if operator != "*" || matches!(origin, Origin::Items(_)) => {
+                    if !matches!(origin, Origin::Object(kind) if self.tables.listed("arithmetic_makes_new", kind)) {
                         value.add(origin.clone());
                     }
                 }
@@ -342,9 +306,7 @@ impl<'t> Walker<'t> {
 
     fn as_pattern(&mut self, node: Node<'t>) -> Value {
         let parts = python::children(node);
-        let value = parts
-            .first()
-            .map_or_else(Value::unknown, |first| self.eval(*first));
+        let value = parts.first().map_or_else(Value::unknown, |first| self.eval(*first));
         if let Some(alias) = node.child_by_field_name("alias") {
             self.assign(alias, &value, None);
         }

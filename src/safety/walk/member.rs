@@ -18,14 +18,10 @@ impl Walker<'_> {
             let part = match origin {
                 Origin::Name(space) => self.member_of_name(space, name, node),
                 Origin::Object(kind) => self.member_of_object(kind, name, node),
-                Origin::Instance(class) | Origin::Class(class) => {
-                    self.member_of_class(*class, name, node)
-                }
+                Origin::Instance(class) | Origin::Class(class) => self.member_of_class(*class, name, node),
                 Origin::Items(index) => self.member_of_items(*index, name),
                 Origin::Text(_) => self.member_of_object("@text", name, node),
-                Origin::Plain | Origin::Number(_) | Origin::Function(_) => {
-                    self.stored_or(name, Value::unknown())
-                }
+                Origin::Plain | Origin::Number(_) | Origin::Function(_) => self.stored_or(name, Value::unknown()),
                 Origin::Super => Value::unknown(),
                 Origin::Unknown => self.member_of_unknown(name, node),
             };
@@ -47,8 +43,7 @@ impl Walker<'_> {
         let called = self.callees.contains(&node.id());
         if dunder
             && called
-            && (self.tables.listed("called_dunder_attributes", name)
-                || base.origins() == [Origin::Super])
+            && (self.tables.listed("called_dunder_attributes", name) || base.origins() == [Origin::Super])
         {
             return true;
         }
@@ -85,31 +80,15 @@ impl Walker<'_> {
             return self.member_of_unknown(name, node);
         };
         if name.starts_with('_') || self.tables.listed("module_names", name) {
-            let why = format!(
-                "`{full}` reaches another module through `{space}`, past what can be checked."
-            );
-            self.note_with(
-                node,
-                Capability::Reflection,
-                true,
-                Some(why),
-                Some(full),
-                None,
-            );
+            let why = format!("`{full}` reaches another module through `{space}`, past what can be checked.");
+            self.note_with(node, Capability::Reflection, true, Some(why), Some(full), None);
             return Value::unknown();
         }
         match unlisted {
             Unlisted::Ask => {
                 let why = format!("`{full}` is not on the list of things known to be harmless.");
                 let what = Some(full.clone());
-                self.note_with(
-                    node,
-                    Capability::UnknownModule,
-                    false,
-                    Some(why),
-                    what.clone(),
-                    what,
-                );
+                self.note_with(node, Capability::UnknownModule, false, Some(why), what.clone(), what);
                 Value::of(Origin::Name(full.as_str().into()))
             }
             Unlisted::Harmless => {
@@ -128,11 +107,7 @@ impl Walker<'_> {
             }
             return Value::of(Origin::Name(format!("{kind}.{name}").as_str().into()));
         }
-        if self
-            .tables
-            .space(kind)
-            .is_some_and(|s| s.unlisted == Unlisted::Ask)
-        {
+        if self.tables.space(kind).is_some_and(|s| s.unlisted == Unlisted::Ask) {
             self.note(node, Capability::UnknownModule, false);
         } else {
             self.sink(name, node);
@@ -171,8 +146,8 @@ impl Walker<'_> {
 
     fn member_of_items(&mut self, index: usize, name: &str) -> Value {
         match name {
-            "get" | "pop" | "popitem" | "values" | "items" | "copy" | "setdefault" | "append"
-            | "add" | "extend" | "insert" | "update" => Value::of(Origin::Items(index)),
+            "get" | "pop" | "popitem" | "values" | "items" | "copy" | "setdefault" | "append" | "add" | "extend"
+            | "insert" | "update" => Value::of(Origin::Items(index)),
             _ => Value::unknown(),
         }
     }
@@ -204,21 +179,12 @@ impl Walker<'_> {
     }
 
     /// Stores `value` in `base.name`.
-    pub(in crate::safety) fn store_member(
-        &mut self,
-        base: &Value,
-        name: &str,
-        value: &Value,
-        node: Node<'_>,
-    ) {
+    pub(in crate::safety) fn store_member(&mut self, base: &Value, name: &str, value: &Value, node: Node<'_>) {
         for origin in base.origins() {
             match origin {
-                Origin::Name(space) if !space.starts_with('@') => {
-                    self.store_in_name(&space.clone(), name, node)
-                }
+                Origin::Name(space) if !space.starts_with('@') => self.store_in_name(&space.clone(), name, node),
                 Origin::Object(kind) => {
-                    let method = self.tables.listed("singletons", kind)
-                        && self.tables.check(kind, name).is_some();
+                    let method = self.tables.listed("singletons", kind) && self.tables.check(kind, name).is_some();
                     if method || self.tables.listed("shared_objects", kind) {
                         self.note(node, Capability::Reflection, true);
                     }
@@ -271,9 +237,7 @@ impl Walker<'_> {
                 node,
                 Capability::Reflection,
                 true,
-                Some(format!(
-                    "`{space}.{name}` is replaced for everything that runs in Slicer from then on."
-                )),
+                Some(format!("`{space}.{name}` is replaced for everything that runs in Slicer from then on.")),
                 None,
                 None,
             );
@@ -289,16 +253,9 @@ impl Walker<'_> {
                     let why = format!(
                         "The module `{name}` is passed on as a value, so what is done with it cannot be checked."
                     );
-                    let closed = self
-                        .tables
-                        .space(name)
-                        .is_some_and(|s| s.unlisted == Unlisted::Ask)
+                    let closed = self.tables.space(name).is_some_and(|s| s.unlisted == Unlisted::Ask)
                         || self.tables.listed("powerful_modules", name);
-                    let capability = if closed {
-                        Capability::Reflection
-                    } else {
-                        Capability::UnknownModule
-                    };
+                    let capability = if closed { Capability::Reflection } else { Capability::UnknownModule };
                     self.note_with(node, capability, closed, Some(why), None, None);
                 }
                 _ => {}

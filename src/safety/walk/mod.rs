@@ -128,13 +128,7 @@ impl<'t> Walker<'t> {
     }
 
     /// The same with a sentence of its own.
-    pub(super) fn note_why(
-        &mut self,
-        node: Node<'_>,
-        capability: Capability,
-        grave: bool,
-        why: &str,
-    ) {
+    pub(super) fn note_why(&mut self, node: Node<'_>, capability: Capability, grave: bool, why: &str) {
         self.note_with(node, capability, grave, Some(why.to_owned()), None, None);
     }
 
@@ -153,12 +147,8 @@ impl<'t> Walker<'t> {
         }
         if !self.seen.insert(key) {
             if grave
-                && let Some(known) = self
-                    .found
-                    .iter_mut()
-                    .rev()
-                    .take(64)
-                    .find(|f| (f.start, f.end, f.capability) == key)
+                && let Some(known) =
+                    self.found.iter_mut().rev().take(64).find(|f| (f.start, f.end, f.capability) == key)
             {
                 known.grave = true;
             }
@@ -182,10 +172,7 @@ impl<'t> Walker<'t> {
         for raw in self.found.iter_mut().rev().take(8) {
             if raw.start == start
                 && raw.end == end
-                && matches!(
-                    raw.capability,
-                    Capability::ReadFile | Capability::WriteFile | Capability::Network
-                )
+                && matches!(raw.capability, Capability::ReadFile | Capability::WriteFile | Capability::Network)
             {
                 raw.scope.get_or_insert_with(|| scope.to_owned());
             }
@@ -209,10 +196,7 @@ impl<'t> Walker<'t> {
         let index = *self.function_of.entry(node.id()).or_insert(next);
         if index == next {
             let scope = self.scope_at(node, ScopeKind::Function);
-            self.functions.push(Function {
-                scope,
-                ..Function::default()
-            });
+            self.functions.push(Function { scope, ..Function::default() });
         }
         index
     }
@@ -224,10 +208,7 @@ impl<'t> Walker<'t> {
         if index == next {
             let scope = self.scope_at(node, ScopeKind::Class);
             self.class_of_scope.insert(scope, index);
-            self.classes.push(Class {
-                scope,
-                ..Class::default()
-            });
+            self.classes.push(Class { scope, ..Class::default() });
         }
         index
     }

@@ -35,12 +35,7 @@ pub(in crate::safety) struct Scope {
 
 impl Scope {
     pub(super) fn new(kind: ScopeKind, parent: usize) -> Self {
-        Self {
-            kind,
-            parent,
-            variables: HashMap::new(),
-            globals: HashSet::new(),
-        }
+        Self { kind, parent, variables: HashMap::new(), globals: HashSet::new() }
     }
 }
 
@@ -54,11 +49,7 @@ impl Walker<'_> {
     /// Binds `name` in the current scope. `end` is where the binding statement ends.
     pub(super) fn bind(&mut self, name: &str, value: &Value, end: usize) {
         let mut scope = self.scope;
-        let target = if self.scopes[scope].globals.contains(name) {
-            0
-        } else {
-            scope
-        };
+        let target = if self.scopes[scope].globals.contains(name) { 0 } else { scope };
         if target != scope {
             scope = target;
         }
@@ -67,17 +58,8 @@ impl Walker<'_> {
     }
 
     /// Binds `name` in `scope`.
-    pub(super) fn bind_in(
-        &mut self,
-        scope: usize,
-        name: &str,
-        value: &Value,
-        certain: Option<usize>,
-    ) {
-        let variable = self.scopes[scope]
-            .variables
-            .entry(name.to_owned())
-            .or_default();
+    pub(super) fn bind_in(&mut self, scope: usize, name: &str, value: &Value, certain: Option<usize>) {
+        let variable = self.scopes[scope].variables.entry(name.to_owned()).or_default();
         variable.value.merge(value);
         if let Some(end) = certain {
             variable.certain = Some(variable.certain.map_or(end, |known| known.min(end)));
@@ -98,16 +80,8 @@ impl Walker<'_> {
 
     /// `del name`.
     pub(super) fn unbind(&mut self, name: &str) {
-        let scope = if self.scopes[self.scope].globals.contains(name) {
-            0
-        } else {
-            self.scope
-        };
-        self.scopes[scope]
-            .variables
-            .entry(name.to_owned())
-            .or_default()
-            .deleted = true;
+        let scope = if self.scopes[self.scope].globals.contains(name) { 0 } else { self.scope };
+        self.scopes[scope].variables.entry(name.to_owned()).or_default().deleted = true;
     }
 
     /// What is bound to `name` in `scope`, nothing else.
@@ -130,8 +104,7 @@ impl Walker<'_> {
                 && let Some(variable) = here.variables.get(name)
             {
                 value.merge(&variable.value);
-                let certain = variable.certain.is_some_and(|end| node.start_byte() >= end)
-                    && !variable.deleted;
+                let certain = variable.certain.is_some_and(|end| node.start_byte() >= end) && !variable.deleted;
                 let closed = match kind {
                     ScopeKind::Function | ScopeKind::Comprehension => true,
                     ScopeKind::Module | ScopeKind::Class => certain,
@@ -156,14 +129,9 @@ impl Walker<'_> {
     /// from the start, or a module that an earlier piece of code may have imported.
     fn free(&mut self, name: &str, node: Node<'_>, bound: bool) -> Value {
         if name.starts_with("__") {
-            let plain =
-                bound || self.tables.listed("plain_dunder_names", name) || !name.ends_with("__");
+            let plain = bound || self.tables.listed("plain_dunder_names", name) || !name.ends_with("__");
             if !plain {
-                let kind = if name == "__import__" {
-                    Capability::DynamicCode
-                } else {
-                    Capability::Reflection
-                };
+                let kind = if name == "__import__" { Capability::DynamicCode } else { Capability::Reflection };
                 self.note(node, kind, false);
             }
             return Value::unknown();

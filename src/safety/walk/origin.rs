@@ -62,11 +62,7 @@ impl Value {
     }
 
     pub(crate) fn or_unknown(self) -> Self {
-        if self.0.is_empty() {
-            Self::unknown()
-        } else {
-            self
-        }
+        if self.0.is_empty() { Self::unknown() } else { self }
     }
 
     /// Adds an origin. When there are too many, literals fall together first; names and kinds are always kept, since
@@ -75,12 +71,7 @@ impl Value {
         if self.0.contains(&origin) {
             return;
         }
-        if self.0.len() >= WIDTH
-            && matches!(
-                origin,
-                Origin::Number(_) | Origin::Text(_) | Origin::Items(_)
-            )
-        {
+        if self.0.len() >= WIDTH && matches!(origin, Origin::Number(_) | Origin::Text(_) | Origin::Items(_)) {
             return self.add(Origin::Unknown);
         }
         self.0.push(origin);
@@ -113,8 +104,6 @@ impl Value {
 
     /// Whether any origin is an object of the kind `kind`.
     pub(crate) fn has_object(&self, kind: &str) -> bool {
-        self.0
-            .iter()
-            .any(|o| matches!(o, Origin::Object(k) if &**k == kind))
+        self.0.iter().any(|o| matches!(o, Origin::Object(k) if &**k == kind))
     }
 }

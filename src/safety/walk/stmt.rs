@@ -56,9 +56,7 @@ impl<'t> Walker<'t> {
                 }
             }),
             "for_statement" => self.branch(|w| {
-                let source = node
-                    .child_by_field_name("right")
-                    .map_or_else(Value::unknown, |r| w.eval(r));
+                let source = node.child_by_field_name("right").map_or_else(Value::unknown, |r| w.eval(r));
                 if source.has_object("@endless") && !limits::leaves(node) {
                     w.note(node, Capability::Hang, true);
                 }
@@ -71,11 +69,7 @@ impl<'t> Walker<'t> {
             }),
             "with_statement" => {
                 for child in python::children(node) {
-                    if child.kind() == "with_clause" {
-                        self.with_clause(child)
-                    } else {
-                        self.statement(child)
-                    }
+                    if child.kind() == "with_clause" { self.with_clause(child) } else { self.statement(child) }
                 }
             }
             "raise_statement" => {
@@ -163,11 +157,7 @@ impl<'t> Walker<'t> {
             }
             "dotted_name" => {
                 let parts = python::children(node);
-                if parts.len() == 1 {
-                    self.pattern(parts[0])
-                } else {
-                    drop(self.dotted(node))
-                }
+                if parts.len() == 1 { self.pattern(parts[0]) } else { drop(self.dotted(node)) }
             }
             _ => {
                 for child in python::children(node) {
@@ -183,11 +173,7 @@ impl<'t> Walker<'t> {
         let mut value = Value::unknown();
         for (position, part) in parts.iter().enumerate() {
             let name = self.name_of(*part);
-            value = if position == 0 {
-                self.read(&name, node)
-            } else {
-                self.member(&value, &name, node)
-            };
+            value = if position == 0 { self.read(&name, node) } else { self.member(&value, &name, node) };
         }
         value
     }
@@ -205,11 +191,7 @@ impl<'t> Walker<'t> {
             }
             return Value::unknown();
         };
-        let value = if right.kind() == "assignment" {
-            self.assignment(right)
-        } else {
-            self.eval(right)
-        };
+        let value = if right.kind() == "assignment" { self.assignment(right) } else { self.eval(right) };
         self.assign(left, &value, Some(right));
         value
     }
@@ -228,26 +210,18 @@ impl<'t> Walker<'t> {
             | "list_splat"
             | "dictionary_splat_pattern" => {
                 for child in python::children(target) {
-                    let inner = if target.kind().contains("splat") {
-                        Value::unknown()
-                    } else {
-                        value.clone()
-                    };
+                    let inner = if target.kind().contains("splat") { Value::unknown() } else { value.clone() };
                     self.assign(child, &inner, source);
                 }
             }
-            "pattern_list" | "tuple_pattern" | "list_pattern" | "tuple" | "list"
-            | "expression_list" => {
+            "pattern_list" | "tuple_pattern" | "list_pattern" | "tuple" | "list" | "expression_list" => {
                 let targets = python::children(target);
                 let parts = source
                     .filter(|s| matches!(s.kind(), "tuple" | "list" | "expression_list"))
                     .map(python::children)
                     .filter(|parts| {
                         parts.len() == targets.len()
-                            && parts
-                                .iter()
-                                .chain(&targets)
-                                .all(|p| !p.kind().contains("splat"))
+                            && parts.iter().chain(&targets).all(|p| !p.kind().contains("splat"))
                     });
                 let element = self.elements(value);
                 for (position, inner) in targets.iter().enumerate() {
@@ -261,10 +235,9 @@ impl<'t> Walker<'t> {
                 }
             }
             "attribute" => {
-                if let (Some(object), Some(attribute)) = (
-                    target.child_by_field_name("object"),
-                    target.child_by_field_name("attribute"),
-                ) {
+                if let (Some(object), Some(attribute)) =
+                    (target.child_by_field_name("object"), target.child_by_field_name("attribute"))
+                {
                     let base = self.eval(object);
                     let name = self.name_of(attribute);
                     self.store_member(&base, &name, value, target);
@@ -295,9 +268,7 @@ impl<'t> Walker<'t> {
                         self.note_need(target, need);
                     }
                 }
-                Origin::Name(name)
-                    if self.tables.space(name).is_some() && !name.starts_with("@any") =>
-                {
+                Origin::Name(name) if self.tables.space(name).is_some() && !name.starts_with("@any") => {
                     self.note(target, Capability::Reflection, true);
                 }
                 _ => {}
@@ -306,9 +277,7 @@ impl<'t> Walker<'t> {
     }
 
     fn augmented(&mut self, node: Node<'t>) {
-        let value = node
-            .child_by_field_name("right")
-            .map_or_else(Value::unknown, |r| self.eval(r));
+        let value = node.child_by_field_name("right").map_or_else(Value::unknown, |r| self.eval(r));
         let Some(left) = node.child_by_field_name("left") else {
             return;
         };
@@ -344,10 +313,9 @@ impl<'t> Walker<'t> {
                 self.unbind(&name);
             }
             "attribute" => {
-                if let (Some(object), Some(attribute)) = (
-                    node.child_by_field_name("object"),
-                    node.child_by_field_name("attribute"),
-                ) {
+                if let (Some(object), Some(attribute)) =
+                    (node.child_by_field_name("object"), node.child_by_field_name("attribute"))
+                {
                     let base = self.eval(object);
                     let name = self.name_of(attribute);
                     self.store_member(&base, &name, &Value::plain(), node);
@@ -455,9 +423,7 @@ impl<'t> Walker<'t> {
                 value.merge(first);
             }
             let splat = parameter.kind().contains("splat")
-                || python::children(parameter)
-                    .first()
-                    .is_some_and(|c| c.kind().contains("splat"));
+                || python::children(parameter).first().is_some_and(|c| c.kind().contains("splat"));
             let target = parameter
                 .child_by_field_name("name")
                 .or_else(|| (parameter.kind() == "identifier").then_some(parameter))
@@ -465,9 +431,7 @@ impl<'t> Walker<'t> {
             let Some(target) = target else { continue };
             let name = self.name_of(target);
             // Unknown where nothing is known to be passed, and where more callers are possible than we see.
-            let passed = self
-                .own_variable(scope, &name)
-                .is_some_and(|v| !v.is_empty());
+            let passed = self.own_variable(scope, &name).is_some_and(|v| !v.is_empty());
             if splat || escaped || (value.is_empty() && !passed) {
                 value.add(Origin::Unknown);
             }
@@ -485,8 +449,7 @@ impl<'t> Walker<'t> {
         if let Some(bases) = node.child_by_field_name("superclasses") {
             for base in python::children(bases) {
                 let value = if base.kind() == "keyword_argument" {
-                    base.child_by_field_name("value")
-                        .map_or_else(Value::unknown, |v| self.eval(v))
+                    base.child_by_field_name("value").map_or_else(Value::unknown, |v| self.eval(v))
                 } else {
                     self.eval(base)
                 };
@@ -526,11 +489,7 @@ impl<'t> Walker<'t> {
                 Some(alias) => self.bind_import(&alias, &module, node, name),
                 None => {
                     let root = path.split('.').next().unwrap_or(&path).to_owned();
-                    let value = if root == path {
-                        module
-                    } else {
-                        self.module_value(&root)
-                    };
+                    let value = if root == path { module } else { self.module_value(&root) };
                     self.bind_import(&root, &value, node, name);
                 }
             }
@@ -546,10 +505,7 @@ impl<'t> Walker<'t> {
         }
         let path = self.name_of(module).split_whitespace().collect::<String>();
         let base = self.import_path(&path, module);
-        if python::children(node)
-            .iter()
-            .any(|c| c.kind() == "wildcard_import")
-        {
+        if python::children(node).iter().any(|c| c.kind() == "wildcard_import") {
             if self.tables.space(&path).is_some() && !self.stars.contains(&path) {
                 self.stars.push(path);
             }
@@ -565,33 +521,18 @@ impl<'t> Walker<'t> {
 
     fn bind_import(&mut self, name: &str, value: &Value, node: Node<'t>, at: Node<'t>) {
         let builtin = self.tables.need("builtins", name).is_some();
-        let module = value
-            .origins()
-            .iter()
-            .any(|o| matches!(o, Origin::Name(n) if self.tables.space(n).is_some()));
+        let module = value.origins().iter().any(|o| matches!(o, Origin::Name(n) if self.tables.space(n).is_some()));
         // `import numpy as json`: read as one module, is another.
         let origin = value.origins().iter().find_map(|o| match o {
             Origin::Name(n) => Some(n.rsplit('.').next().unwrap_or(n).to_owned()),
             _ => None,
         });
-        let other = module
-            && origin.is_some_and(|o| !o.starts_with(name))
-            && self.tables.space(name).is_some();
+        let other = module && origin.is_some_and(|o| !o.starts_with(name)) && self.tables.space(name).is_some();
         if other {
-            self.note_why(
-                at,
-                Capability::Reflection,
-                true,
-                "A module is given the name of another module.",
-            );
+            self.note_why(at, Capability::Reflection, true, "A module is given the name of another module.");
         }
         if builtin && module {
-            self.note_why(
-                at,
-                Capability::Reflection,
-                true,
-                "A module is given the name of a builtin function.",
-            );
+            self.note_why(at, Capability::Reflection, true, "A module is given the name of a builtin function.");
         }
         self.bind(name, value, node.end_byte());
     }
@@ -602,12 +543,7 @@ impl<'t> Walker<'t> {
         let raw = self.text(path);
         let name = self.name_of(path).split_whitespace().collect::<String>();
         if !raw.is_ascii() && name.is_ascii() {
-            self.note_why(
-                path,
-                Capability::Reflection,
-                true,
-                "A module name is written with look-alike letters.",
-            );
+            self.note_why(path, Capability::Reflection, true, "A module name is written with look-alike letters.");
         }
         (name, alias)
     }
@@ -620,17 +556,8 @@ impl<'t> Walker<'t> {
             if prefix.is_empty() {
                 prefix.push_str(part);
                 if self.tables.import(&prefix).is_none() && self.tables.space(&prefix).is_none() {
-                    let why = format!(
-                        "The module `{path}` is not on the list of modules known to be harmless."
-                    );
-                    self.note_with(
-                        node,
-                        Capability::UnknownModule,
-                        false,
-                        Some(why),
-                        None,
-                        Some(path.to_owned()),
-                    );
+                    let why = format!("The module `{path}` is not on the list of modules known to be harmless.");
+                    self.note_with(node, Capability::UnknownModule, false, Some(why), None, Some(path.to_owned()));
                     return Value::unknown();
                 }
                 if let Some(need) = self.tables.import(&prefix) {
@@ -649,11 +576,7 @@ impl<'t> Walker<'t> {
     }
 
     fn module_value(&self, name: &str) -> Value {
-        if self.tables.space(name).is_some() {
-            Value::of(Origin::Name(name.into()))
-        } else {
-            Value::unknown()
-        }
+        if self.tables.space(name).is_some() { Value::of(Origin::Name(name.into())) } else { Value::unknown() }
     }
 }
 
@@ -661,7 +584,5 @@ fn first_identifier(node: Node<'_>) -> Option<Node<'_>> {
     if node.kind() == "identifier" {
         return Some(node);
     }
-    python::children(node)
-        .into_iter()
-        .find_map(first_identifier)
+    python::children(node).into_iter().find_map(first_identifier)
 }

@@ -14,10 +14,28 @@ use crate::knowledge::{Slot, SlotKind};
 type Table = &'static [(&'static str, &'static [&'static str])];
 
 const FLAGS: Table = &[
-    ("true", &["on", "yes", "true", "show", "enable", "enabled", "visible", "turn on", "switch on", "with", "activate"]),
+    (
+        "true",
+        &["on", "yes", "true", "show", "enable", "enabled", "visible", "turn on", "switch on", "with", "activate"],
+    ),
     (
         "false",
-        &["off", "no", "false", "hide", "disable", "disabled", "invisible", "turn off", "switch off", "without", "deactivate", "do not show", "don't show", "not visible"],
+        &[
+            "off",
+            "no",
+            "false",
+            "hide",
+            "disable",
+            "disabled",
+            "invisible",
+            "turn off",
+            "switch off",
+            "without",
+            "deactivate",
+            "do not show",
+            "don't show",
+            "not visible",
+        ],
     ),
 ];
 
@@ -37,11 +55,90 @@ const ORIENTATIONS: Table = &[
 const LAYOUTS: Table = &[
     ("conventional", &["conventional", "conventional layout", "default", "standard", "normal", "default layout"]),
     ("conventional_widescreen", &["conventional widescreen", "widescreen", "wide screen"]),
-    ("four_up", &["four up", "4 up", "4up", "fourup", "four views", "quad", "quad view", "2x2", "2 by 2", "two by two", "four panes"]),
-    ("one_up_3d", &["3d only", "only 3d", "one up 3d", "3d", "just 3d", "only the 3d view", "3d view", "3d full screen", "single 3d", "just the 3d view"]),
-    ("one_up_red", &["red only", "only red", "red slice only", "one up red", "axial only", "only axial", "red slice", "just axial", "single slice", "axial", "only the axial", "just the axial", "only the red", "just red"]),
-    ("one_up_yellow", &["yellow only", "only yellow", "yellow slice only", "one up yellow", "sagittal only", "only sagittal", "yellow slice", "just sagittal", "sagittal", "only the sagittal", "just the sagittal", "only the yellow"]),
-    ("one_up_green", &["green only", "only green", "green slice only", "one up green", "coronal only", "only coronal", "green slice", "just coronal", "coronal", "only the coronal", "just the coronal", "only the green"]),
+    (
+        "four_up",
+        &[
+            "four up",
+            "4 up",
+            "4up",
+            "fourup",
+            "four views",
+            "quad",
+            "quad view",
+            "2x2",
+            "2 by 2",
+            "two by two",
+            "four panes",
+        ],
+    ),
+    (
+        "one_up_3d",
+        &[
+            "3d only",
+            "only 3d",
+            "one up 3d",
+            "3d",
+            "just 3d",
+            "only the 3d view",
+            "3d view",
+            "3d full screen",
+            "single 3d",
+            "just the 3d view",
+        ],
+    ),
+    (
+        "one_up_red",
+        &[
+            "red only",
+            "only red",
+            "red slice only",
+            "one up red",
+            "axial only",
+            "only axial",
+            "red slice",
+            "just axial",
+            "single slice",
+            "axial",
+            "only the axial",
+            "just the axial",
+            "only the red",
+            "just red",
+        ],
+    ),
+    (
+        "one_up_yellow",
+        &[
+            "yellow only",
+            "only yellow",
+            "yellow slice only",
+            "one up yellow",
+            "sagittal only",
+            "only sagittal",
+            "yellow slice",
+            "just sagittal",
+            "sagittal",
+            "only the sagittal",
+            "just the sagittal",
+            "only the yellow",
+        ],
+    ),
+    (
+        "one_up_green",
+        &[
+            "green only",
+            "only green",
+            "green slice only",
+            "one up green",
+            "coronal only",
+            "only coronal",
+            "green slice",
+            "just coronal",
+            "coronal",
+            "only the coronal",
+            "just the coronal",
+            "only the green",
+        ],
+    ),
     ("dual_3d", &["dual 3d", "two 3d views", "double 3d"]),
     ("triple_3d", &["triple 3d", "three 3d views"]),
     ("tabbed_3d", &["tabbed 3d"]),
@@ -57,11 +154,29 @@ const LAYOUTS: Table = &[
 
 const AXES: Table = &[
     ("A", &["anterior", "front", "from the front", "frontal", "anteriorly", "forward", "ventral", "ap"]),
-    ("P", &["posterior", "back", "behind", "from behind", "from the back", "rear", "posteriorly", "backward", "dorsal"]),
+    (
+        "P",
+        &["posterior", "back", "behind", "from behind", "from the back", "rear", "posteriorly", "backward", "dorsal"],
+    ),
     ("L", &["left", "patient left", "from the left", "left side", "l"]),
     ("R", &["right", "patient right", "from the right", "right side", "r"]),
     ("S", &["superior", "top", "above", "from above", "from the top", "head", "up", "upward", "cranial", "superiorly"]),
-    ("I", &["inferior", "bottom", "below", "from below", "from the bottom", "feet", "down", "downward", "caudal", "inferiorly", "foot"]),
+    (
+        "I",
+        &[
+            "inferior",
+            "bottom",
+            "below",
+            "from below",
+            "from the bottom",
+            "feet",
+            "down",
+            "downward",
+            "caudal",
+            "inferiorly",
+            "foot",
+        ],
+    ),
 ];
 
 /// Colour names and their RGB values from 0 to 255.
@@ -185,14 +300,19 @@ fn fill_color(entry: &Entry, slot: &Slot, request: &Request, filling: &mut Filli
     wordings.extend(COLORS.iter().map(|(name, _)| ((*name).to_owned(), stems(name))));
     // "red" of "the red slice" is a view, and what is said last is the new colour: "make the red tumour blue".
     let found = (request.range.0..request.range.1).rev().find_map(|index| {
-        let names_view = |next: usize| request.words.get(next).is_some_and(|word| matches!(word.stem.as_str(), "slic" | "view"));
+        let names_view =
+            |next: usize| request.words.get(next).is_some_and(|word| matches!(word.stem.as_str(), "slic" | "view"));
         let (canonical, length) = wordings
             .iter()
-            .filter_map(|(name, sequence)| Some((name, sequence_length(&request.words[..request.range.1], index, sequence)?)))
+            .filter_map(|(name, sequence)| {
+                Some((name, sequence_length(&request.words[..request.range.1], index, sequence)?))
+            })
             .max_by_key(|(_, length)| *length)?;
-        let inside_longer = index > request.range.0 && COLORS.iter().any(|(name, _)| {
-            sequence_length(&request.words[..request.range.1], index - 1, &stems(name)).is_some_and(|longer| longer == length + 1)
-        });
+        let inside_longer = index > request.range.0
+            && COLORS.iter().any(|(name, _)| {
+                sequence_length(&request.words[..request.range.1], index - 1, &stems(name))
+                    .is_some_and(|longer| longer == length + 1)
+            });
         let free = filling.is_free(index, index + length) && !names_view(index + length) && !inside_longer;
         free.then(|| (canonical.clone(), index, index + length))
     });
@@ -206,7 +326,8 @@ fn fill_color(entry: &Entry, slot: &Slot, request: &Request, filling: &mut Filli
 
 /// `ff8800` or `f80` as RGB from 0 to 1.
 fn hex(digits: &str) -> Option<[f64; 3]> {
-    let long: String = if digits.len() == 3 { digits.chars().flat_map(|c| [c, c]).collect() } else { digits.to_owned() };
+    let long: String =
+        if digits.len() == 3 { digits.chars().flat_map(|c| [c, c]).collect() } else { digits.to_owned() };
     let part = |start: usize| u8::from_str_radix(long.get(start..start + 2)?, 16).ok();
     Some([part(0)?, part(2)?, part(4)?].map(|part| f64::from(part) / 255.0))
 }

@@ -69,7 +69,8 @@ pub fn fits(node: &NodeSummary, class: &str) -> bool {
 pub fn candidates<'a>(slot: &Slot, scene: &'a SceneSnapshot) -> Vec<&'a NodeSummary> {
     let class = slot.class.as_deref().unwrap_or("vtkMRMLNode");
     let all: Vec<&NodeSummary> = scene.nodes.iter().filter(|node| fits(node, class)).collect();
-    let plain: Vec<&NodeSummary> = all.iter().copied().filter(|node| !fits(node, "vtkMRMLLabelMapVolumeNode")).collect();
+    let plain: Vec<&NodeSummary> =
+        all.iter().copied().filter(|node| !fits(node, "vtkMRMLLabelMapVolumeNode")).collect();
     if class.ends_with("VolumeNode") && !class.contains("LabelMap") && !plain.is_empty() { plain } else { all }
 }
 
@@ -164,7 +165,10 @@ pub fn fill_named(entry: &Entry, request: &Request, filling: &mut Filling) {
         }
         let anchored = |slot: &Slot| {
             let before = word_before(request, mention.start);
-            entry.anchors.get(&slot.name).is_some_and(|anchors| before.is_some_and(|word| anchors.before.contains(word)))
+            entry
+                .anchors
+                .get(&slot.name)
+                .is_some_and(|anchors| before.is_some_and(|word| anchors.before.contains(word)))
         };
         let best = open.into_iter().min_by_key(|(slot, _)| (!anchored(slot), order(slot)));
         if let Some((slot, found)) = best {

@@ -40,8 +40,11 @@ fn says_pronoun(request: &Request) -> bool {
 /// The newest thing of this class that an earlier part makes.
 fn from_earlier(class: &str, request: &Request) -> Option<SlotValue> {
     request.earlier.iter().enumerate().rev().find_map(|(part, earlier)| {
-        let fits = |provided: &str| if class == "segment" { provided == "segment" } else { provided != "segment" && is_a(provided, class) };
-        let mut keys: Vec<(&String, &String)> = earlier.provides.iter().filter(|(_, provided)| fits(provided)).collect();
+        let fits = |provided: &str| {
+            if class == "segment" { provided == "segment" } else { provided != "segment" && is_a(provided, class) }
+        };
+        let mut keys: Vec<(&String, &String)> =
+            earlier.provides.iter().filter(|(_, provided)| fits(provided)).collect();
         // Of several, a key that says what it is: "volume" before "reference_volume".
         keys.sort_by_key(|(key, provided)| (provided.as_str() != class, key.len(), (*key).clone()));
         // A base class fits only what the part is about, which is its most special result.
@@ -61,7 +64,9 @@ fn fill_segment(entry: &Entry, slot: &Slot, request: &Request, filling: &mut Fil
         _ => None,
     });
     let mut all = segments(request.scene);
-    if let Some(owner) = named_segmentation.filter(|owner| request.scene.node(owner).is_some_and(|node| node.content.segments.is_some())) {
+    if let Some(owner) =
+        named_segmentation.filter(|owner| request.scene.node(owner).is_some_and(|node| node.content.segments.is_some()))
+    {
         all.retain(|value| matches!(value, SlotValue::Segment { segmentation, .. } if *segmentation == owner));
     }
     let recent = request.context.newest_segment(request.scene);
@@ -128,14 +133,16 @@ fn fill_node(entry: &Entry, slot: &Slot, request: &Request, owner: Option<&str>,
     let policy = slot.default.as_ref().and_then(toml::Value::as_str);
     if (pointed || policy.is_some())
         && mention.is_none_or(|(mentioned, _, _)| is_a(mentioned, class) || is_a(class, mentioned))
-        && let Some(node) = request.context.newest_node(request.scene, |node| all.iter().any(|other| other.id == node.id))
+        && let Some(node) =
+            request.context.newest_node(request.scene, |node| all.iter().any(|other| other.id == node.id))
         && (pointed || policy == Some("newest"))
     {
         filling.put(slot, value(node), Source::Earlier);
         return;
     }
     let source = if mention.is_some() || pointed { Source::Pointed } else { Source::Default };
-    let selected = request.scene.selected_volume.as_deref().and_then(|id| all.iter().copied().find(|node| node.id == id));
+    let selected =
+        request.scene.selected_volume.as_deref().and_then(|id| all.iter().copied().find(|node| node.id == id));
     let careful = entry.recipe.risk == Risk::High && mention.is_none() && !pointed;
     let chosen = match policy {
         Some("selected") => selected.or_else(|| only(&all)),
