@@ -258,7 +258,7 @@ async fn shown_text_is_never_asked_for_again() {
 #[tokio::test]
 async fn a_stop_works_at_any_moment() {
     let scripts: Vec<(&str, Vec<ScriptedReply>)> = vec![
-        ("first byte", vec![ScriptedReply::Stream(vec![Piece::DelayMs(20_000)])]),
+        ("first word", vec![ScriptedReply::Stream(vec![Piece::DelayMs(20_000)])]),
         ("stream", vec![ScriptedReply::Stream(vec![Piece::Text("so far".into()), Piece::Hang])]),
         ("wait", vec![http(503, &[("retry-after", "30")], "busy")]),
         ("full", vec![ScriptedReply::Stream((0..50).map(|_| Piece::Text("x".into())).collect())]),
@@ -285,6 +285,21 @@ async fn a_stop_works_at_any_moment() {
             assert_eq!(error.partial().unwrap().text, "so far");
         }
     }
+    // A server that takes the request and says nothing at all, not even a status.
+    let mute = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let base = format!("http://{}/v1", mute.local_addr().unwrap());
+    let client_of_mute = Client::new(endpoint("custom", &base), &catalogue()).unwrap();
+    let cancel = CancellationToken::new();
+    let stopper = cancel.clone();
+    let task = tokio::spawn(async move {
+        let (sender, _receiver) = tokio::sync::mpsc::channel(1);
+        client_of_mute.chat(&request(), &stopper, &sender).await
+    });
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let stopped = Instant::now();
+    cancel.cancel();
+    assert!(matches!(task.await.unwrap(), Err(LlmError::Cancelled { .. })));
+    assert!(stopped.elapsed() < Duration::from_millis(100));
     let server = ModelServer::start(vec![]);
     let cancel = CancellationToken::new();
     cancel.cancel();
@@ -315,6 +330,13 @@ async fn silence_has_a_limit() {
         assert_eq!(error.partial().cloned().unwrap_or_default().text, kept);
         assert!(started.elapsed() < Duration::from_secs(2));
     }
+    let mute = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let base = format!("http://{}/v1", mute.local_addr().unwrap());
+    let client_of_mute = Client::new(endpoint("custom", &base), &catalogue()).unwrap().with_timeouts(timeouts).unwrap();
+    let (reply, deltas) = chat(&client_of_mute, &request()).await;
+    assert!(matches!(reply, Err(LlmError::Network { cause: NetworkCause::Timeout, .. })));
+    // The wait was long enough once.
+    assert!(retries(&deltas).is_empty());
     // A server that told its end and then keeps the line open has answered.
     let server = ModelServer::start(vec![ScriptedReply::Stream(vec![
         Piece::Text("done".into()),
@@ -422,6 +444,14 @@ async fn a_server_that_is_not_there_is_named() {
     assert!(matches!(error, LlmError::Network { cause: NetworkCause::Refused, .. }), "{error:?}");
     assert!(error.to_string().contains(&format!("127.0.0.1:{port}")));
     assert_eq!(retries(&deltas).len(), 1);
+    // A server that speaks plain HTTP where a secure connection was asked for does not change by asking again.
+    let server = ModelServer::start(vec![]);
+    let base = server.base_url().replace("http:", "https:");
+    let client = Client::new(self::endpoint("custom", &base), &catalogue()).unwrap();
+    let (reply, deltas) = chat(&client, &request()).await;
+    let error = reply.unwrap_err();
+    assert!(matches!(error, LlmError::Network { cause: NetworkCause::Tls, .. }), "{error:?}");
+    assert!(retries(&deltas).is_empty());
 }
 
 /// The connection test tells what works, what is not offered and what is near, and why it does not work at all.

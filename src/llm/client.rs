@@ -1,7 +1,7 @@
 //! One model over HTTP: sends a request, reads the stream, tries again where that makes sense, and stops at once when it
 //! is told to. Everything that is different between providers is data in the catalogue or lives in the wire modules.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -42,14 +42,16 @@ impl Default for Timeouts {
 const AFTER_END: Duration = Duration::from_secs(5);
 /// More than this is no answer of a model, and memory is finite.
 const LARGEST_REPLY: usize = 64 << 20;
+/// A tool loop has far fewer rounds; older ones are never sent again.
+const KEPT_BLOCKS: usize = 128;
 const LARGEST_ERROR: usize = 256 << 10;
 
 /// What was learnt about an endpoint from its answers.
 #[derive(Default)]
 pub(super) struct Memory {
     refused: Mutex<HashSet<String>>,
-    /// Blocks that must go back, by the id of the first tool call that came with them.
-    blocks: Mutex<HashMap<String, Vec<Value>>>,
+    /// Blocks that must go back, with the id of the first tool call that came with them, oldest first.
+    blocks: Mutex<VecDeque<(String, Vec<Value>)>>,
 }
 
 impl Memory {
@@ -64,7 +66,16 @@ impl Memory {
     }
 
     pub fn blocks(&self, call: &str) -> Vec<Value> {
-        unpoisoned(&self.blocks).get(call).cloned().unwrap_or_default()
+        let kept = unpoisoned(&self.blocks);
+        kept.iter().find(|(id, _)| id == call).map(|(_, blocks)| blocks.clone()).unwrap_or_default()
+    }
+
+    fn keep(&self, call: &str, blocks: Vec<Value>) {
+        let mut kept = unpoisoned(&self.blocks);
+        kept.push_back((call.to_owned(), blocks));
+        while kept.len() > KEPT_BLOCKS {
+            kept.pop_front();
+        }
     }
 }
 
@@ -219,7 +230,7 @@ impl Client {
         let blocks = std::mem::take(&mut draft.blocks);
         let reply = draft.into_reply(request)?;
         if let Some(call) = reply.tool_calls.first().filter(|_| !blocks.is_empty()) {
-            unpoisoned(&self.memory.blocks).insert(call.id.clone(), blocks);
+            self.memory.keep(&call.id, blocks);
         }
         Ok(reply)
     }
@@ -448,18 +459,26 @@ fn cause(error: &reqwest::Error) -> (NetworkCause, String) {
     while let Some(source) = inner {
         let text = source.to_string();
         let lower = text.to_lowercase();
-        let kind = source.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
-        if kind == Some(std::io::ErrorKind::ConnectionRefused) {
+        let io = source.downcast_ref::<std::io::Error>();
+        let carried = io.is_some_and(carries_tls_error);
+        if io.is_some_and(|error| error.kind() == std::io::ErrorKind::ConnectionRefused) {
             cause = NetworkCause::Refused;
         } else if lower.contains("dns error") || lower.contains("failed to lookup") {
             cause = NetworkCause::Dns;
-        } else if ["certificate", "tls", "handshake"].iter().any(|word| lower.contains(word)) {
+        } else if carried || source.is::<rustls::Error>() || lower.contains("certificate") {
             cause = NetworkCause::Tls;
         }
         words.push(text);
         inner = source.source();
     }
     (cause, words.pop().unwrap_or_else(|| "no reason was given".into()))
+}
+
+/// An `io::Error` hides what it carries from `source`, and may carry another of its kind.
+fn carries_tls_error(error: &std::io::Error) -> bool {
+    error.get_ref().is_some_and(|inner| {
+        inner.is::<rustls::Error>() || inner.downcast_ref::<std::io::Error>().is_some_and(carries_tls_error)
+    })
 }
 
 async fn deliver(deltas: &Sender<Delta>, delta: Delta) {
