@@ -183,7 +183,7 @@ class Options(unittest.TestCase):
     def test_strict_mode_refuses_made_up_names(self):
         practice = Practice("--strict-qt")
         self.addCleanup(practice.stop)
-        status, _, content = practice.request("POST", EXEC, b"slicer.qMRMLSegmentEditorWidget()")
+        status, _, content = practice.request("POST", EXEC, b"slicer.qMRMLSegmentsTableView()")
         self.assertIn("500", status)
         self.assertIn("is not available in the practice Slicer", json.loads(content)["message"])
         self.assertEqual(practice.run("__execResult = slicer.app.applicationName"), "Slicer")

@@ -143,13 +143,14 @@ class VolumeRendering(PracticeTestCase):
 class MadeUpNames(PracticeTestCase):
     def test_touched_names_are_recorded_and_cleared(self):
         found = self.run_code(
-            "import practice_slicer\nw = slicer.qMRMLSegmentEditorWidget(); w.activeEffect()\n"
+            "import practice_slicer\nw = slicer.qMRMLSegmentsTableView(); w.selectedSegmentIDs()\n"
             "first = slicer.app.practiceTouchedNames(); same = practice_slicer.touched() == first\n"
             "slicer.app.practiceClearTouchedNames()\n"
             "__execResult = [first, same, slicer.app.practiceTouchedNames()]"
         )
         self.assertEqual(
-            found, [["slicer.qMRMLSegmentEditorWidget (class)", "qMRMLSegmentEditorWidget.activeEffect"], True, []]
+            found,
+            [["slicer.qMRMLSegmentsTableView (class)", "qMRMLSegmentsTableView.selectedSegmentIDs"], True, []],
         )
 
     def test_ordinary_work_touches_nothing(self):
