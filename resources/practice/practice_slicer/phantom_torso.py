@@ -78,13 +78,13 @@ def _lungs(torso):
     return lungs
 
 
-def _heart(torso, lungs):
-    """Heart chambers, great vessels; the pericardium pushes the lungs aside."""
+def _heart(torso, lungs, beat):
+    """Heart chambers, great vessels; the pericardium pushes the lungs aside.  `beat` scales the ventricles."""
     grid, volume, blood = torso.grid, torso.volume, torso.blood
     ellipsoid(grid, volume, (20, -22, -42), (60, 46, 52), -60)
     ellipsoid(grid, volume, (20, -22, -42), (56, 42, 48), 95)
-    ellipsoid(grid, volume, (38, -14, -52), (27, 24, 30), blood)
-    ellipsoid(grid, volume, (-2, -36, -46), (30, 20, 32), blood * 0.8)
+    ellipsoid(grid, volume, (38, -14, -52), (27 * beat, 24 * beat, 30 * beat), blood)
+    ellipsoid(grid, volume, (-2, -36, -46), (30 * beat, 20 * beat, 32 * beat), blood * 0.8)
     ellipsoid(grid, volume, (14, 12, -22), (30, 15, 22), blood)
     ellipsoid(grid, volume, (-28, -14, -28), (18, 20, 26), blood * 0.8)
     ascending = curve([(6, -18, -16), (-6, -26, 12), (-8, -22, 36), (2, -6, 52), (16, 18, 50), (20, 34, 32)])
@@ -280,13 +280,16 @@ def _table(torso):
     torso.volume[np.broadcast_to(core, torso.grid.shape)] = -880
 
 
-def torso(grid, blood=135, seed=11, table=True):
-    """The torso on a grid, as an int16 array in HU.  `blood` is the HU of vessels with contrast."""
+def torso(grid, blood=135, seed=11, table=True, beat=1.0):
+    """The torso on a grid, as an int16 array in HU.  `blood` is the HU of vessels with contrast.
+
+    `beat` scales the ventricles: 1 when they are full, less when the heart is contracted.
+    """
     t = _Torso(grid, blood, seed)
     _walls(t)
     lungs = np.broadcast_to(_lungs(t), grid.shape).copy()
     _organs(t)
-    _heart(t, lungs)
+    _heart(t, lungs, beat)
     _lung_vessels(t, lungs)
     ellipsoid(grid, t.volume, (-66, -10, 52), (8, 8, 8), 45)  # a nodule to be found
     _spine(t)
