@@ -76,9 +76,7 @@ def _anisotropy():
 
 
 def _heart(**options):
-    return _torso(
-        Grid((120, 120, 88), (1.5, 1.5, 1.6), (10, -8, -24)), 700, 180, blood=380, table=False, **options
-    )
+    return _torso(Grid((120, 120, 88), (1.5, 1.5, 1.6), (10, -8, -24)), 700, 180, blood=380, table=False, **options)
 
 
 def _cone_beam(seed, tumour=None):

@@ -59,7 +59,8 @@ class _Effect:
         if value not in functions:
             made_up.note(f"SegmentEditor.{self.name}.{parameter}={value}")
             raise RuntimeError(
-                f"The practice Slicer's {self.name} effect has no {parameter} '{value}'; it has: {', '.join(functions)}."
+                f"The practice Slicer's {self.name} effect has no {parameter} '{value}'; "
+                f"it has: {', '.join(functions)}."
             )
         return functions[value]
 
@@ -248,9 +249,7 @@ class _Editor:
         added = mask & ~before
         if not masked or not added.any() or node.GetOverwriteMode() == node.OverwriteNone:
             return
-        for other in self._others(
-            segmentation, segment_id, node.GetOverwriteMode() == node.OverwriteVisibleSegments
-        ):
+        for other in self._others(segmentation, segment_id, node.GetOverwriteMode() == node.OverwriteVisibleSegments):
             voxels = self.mask(other)
             if (voxels & added).any():
                 self._write(other, voxels & ~added)

@@ -84,7 +84,7 @@ def closed(mask, spacing, kernel_mm):
 
 
 def islands(mask, minimum_size=0):
-    """The connected parts (by voxel faces) as an array of numbers, 1 for the largest; parts below a size are left out."""
+    """Numbers of the connected parts (by voxel faces), 1 for the largest; parts below a size are 0."""
     parts = vtk.vtkImageConnectivityFilter()
     parts.SetInputData(_image(mask, (1, 1, 1)))
     parts.SetScalarRange(1, 1)

@@ -41,9 +41,7 @@ class SampleData(PracticeTestCase):
             self.assertIn(part, text)
 
     def test_unknown_names_give_an_empty_list_as_in_slicer(self):
-        self.assertEqual(
-            self.run_code("import SampleData\n__execResult = SampleData.downloadSamples('Nonsense')"), []
-        )
+        self.assertEqual(self.run_code("import SampleData\n__execResult = SampleData.downloadSamples('Nonsense')"), [])
 
     def test_sequence_has_a_browser_and_a_proxy_that_changes(self):
         found = self.run_code(
@@ -151,9 +149,7 @@ class Work(PracticeTestCase):
             "    expected=float(slicer.util.arrayFromVolume(v)[mask > 0].mean()),\n"
             "    surface=s['box', 'ClosedSurfaceSegmentStatisticsPlugin.volume_mm3'], columns=table.GetNumberOfColumns())"
         )
-        self.assertEqual(
-            (found["ids"], found["name"], found["count"], found["mm3"]), (["box"], "Box", 300, 3600.0)
-        )
+        self.assertEqual((found["ids"], found["name"], found["count"], found["mm3"]), (["box"], "Box", 300, 3600.0))
         self.assertEqual(found["mean"], found["expected"])
         for value, expected in zip(found["centre"], (17.0, 14.0, 22.5)):
             self.assertAlmostEqual(value, expected)

@@ -35,9 +35,7 @@ class HttpLayer(PracticeTestCase):
     def test_reply_has_exactly_the_headers_of_slicer(self):
         status, headers, content = self.slicer.request("POST", EXEC, b"__execResult = {'a': 1}")
         self.assertEqual(status, "HTTP/1.1 200 OK")
-        self.assertEqual(
-            headers, ["Content-Type: application/json", "Content-Length: 8", "Cache-Control: no-cache"]
-        )
+        self.assertEqual(headers, ["Content-Type: application/json", "Content-Length: 8", "Cache-Control: no-cache"])
         self.assertEqual(content, b'{"a": 1}')
 
     def test_body_in_later_packets_is_read(self):

@@ -55,12 +55,12 @@ class Effects(PracticeTestCase):
         self.assertEqual(shrunk, 8 * 6 * 6)
 
     def test_smoothing(self):
-        opening = "apply('Smoothing', SmoothingMethod='MORPHOLOGICAL_OPENING', KernelSizeMm=6); __execResult = count(one)"
+        opening = (
+            "apply('Smoothing', SmoothingMethod='MORPHOLOGICAL_OPENING', KernelSizeMm=6); __execResult = count(one)"
+        )
         self.assertTrue(700 < self.result(opening) <= 1000)  # the small block is thinner than the kernel
         for method in ("MEDIAN", "GAUSSIAN", "MORPHOLOGICAL_CLOSING"):
-            code = (
-                f"apply('Smoothing', SmoothingMethod='{method}', KernelSizeMm=3, GaussianStandardDeviationMm=1)\n"
-            )
+            code = f"apply('Smoothing', SmoothingMethod='{method}', KernelSizeMm=3, GaussianStandardDeviationMm=1)\n"
             self.assertTrue(800 < self.result(code + "__execResult = count(one)") <= 1100, method)
 
     def test_hollow_leaves_a_shell(self):
