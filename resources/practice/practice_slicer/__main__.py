@@ -54,7 +54,10 @@ def _serve(arguments, folder, stdout, sock):
     startup.start(folder, with_data=not arguments.no_data)
     made_up.clear()  # what the start itself touched says nothing about the user's code
     made_up.strict = arguments.strict_qt
-    server = WebServer(sock, not arguments.no_exec)
+    try:
+        server = WebServer(sock, not arguments.no_exec)
+    except OSError as error:  # somebody else was faster to listen on the reserved port
+        raise checks.port_taken(arguments.port, error) from error
     loop.idle.append(_draw_shown_views)
 
     def ready():

@@ -73,6 +73,15 @@ def check_drawing():
     )
 
 
+def port_taken(port, error):
+    """The CannotStart for a port that cannot be had."""
+    return CannotStart(
+        EXIT_PORT_TAKEN,
+        f"The practice Slicer cannot listen on port {port}: {getattr(error, 'strerror', None) or error} "
+        "(end what uses it, or start with --port 0).",
+    )
+
+
 def reserve_port(port):
     """A socket bound to the port on 127.0.0.1 (0: any free one); it does not listen yet.  Raises CannotStart."""
     sock = socket.socket()
@@ -82,9 +91,5 @@ def reserve_port(port):
         sock.bind((HOST, port))
     except (OSError, OverflowError) as error:
         sock.close()
-        raise CannotStart(
-            EXIT_PORT_TAKEN,
-            f"The practice Slicer cannot listen on port {port}: {getattr(error, 'strerror', None) or error} "
-            "(end what uses it, or start with --port 0).",
-        ) from error
+        raise port_taken(port, error) from error
     return sock

@@ -117,9 +117,7 @@ def _tumour(grid, tissue, centre, radius):
     swelling = np.isin(tissue, (WHITE, NUCLEUS))
     ellipsoid(grid, tissue, centre, (radius * 1.8, radius * 2.0, radius * 1.7), EDEMA, swelling)
     ellipsoid(grid, tissue, centre, (radius, radius * 1.1, radius * 0.95), RIM)
-    ellipsoid(
-        grid, tissue, (centre[0] + 1, centre[1], centre[2]), (radius * 0.66, radius * 0.72, radius * 0.6), CYST
-    )
+    ellipsoid(grid, tissue, (centre[0] + 1, centre[1], centre[2]), (radius * 0.66, radius * 0.72, radius * 0.6), CYST)
 
 
 def tissues(grid, seed=5, tumour=None):

@@ -78,13 +78,13 @@ def _lungs(torso):
     return lungs
 
 
-def _heart(torso, lungs):
-    """Heart chambers, great vessels; the pericardium pushes the lungs aside."""
+def _heart(torso, lungs, beat):
+    """Heart chambers, great vessels; the pericardium pushes the lungs aside.  `beat` scales the ventricles."""
     grid, volume, blood = torso.grid, torso.volume, torso.blood
     ellipsoid(grid, volume, (20, -22, -42), (60, 46, 52), -60)
     ellipsoid(grid, volume, (20, -22, -42), (56, 42, 48), 95)
-    ellipsoid(grid, volume, (38, -14, -52), (27, 24, 30), blood)
-    ellipsoid(grid, volume, (-2, -36, -46), (30, 20, 32), blood * 0.8)
+    ellipsoid(grid, volume, (38, -14, -52), (27 * beat, 24 * beat, 30 * beat), blood)
+    ellipsoid(grid, volume, (-2, -36, -46), (30 * beat, 20 * beat, 32 * beat), blood * 0.8)
     ellipsoid(grid, volume, (14, 12, -22), (30, 15, 22), blood)
     ellipsoid(grid, volume, (-28, -14, -28), (18, 20, 26), blood * 0.8)
     ascending = curve([(6, -18, -16), (-6, -26, 12), (-8, -22, 36), (2, -6, 52), (16, 18, 50), (20, 34, 32)])
@@ -102,9 +102,7 @@ def _heart(torso, lungs):
             4.5,
             blood,
         )
-        tube(
-            grid, volume, curve([(6, -14, 8), (side * 24, 2, 12), (side * 46, 8, 6)]), [9] * 24 + [6], blood * 0.9
-        )
+        tube(grid, volume, curve([(6, -14, 8), (side * 24, 2, 12), (side * 46, 8, 6)]), [9] * 24 + [6], blood * 0.9)
     tube(grid, volume, curve([(4, -42, -20), (8, -32, 2), (8, -18, 14)]), 12.5, blood * 0.9)
     tube(grid, volume, [(-26, -16, 70), (-26, -14, 30), (-26, -12, -10)], 8.5, blood * 0.8)
     tube(grid, volume, [(-22, 10, -70), (-24, 22, -120), (-20, 26, -330)], 10, blood * 0.6)
@@ -137,9 +135,7 @@ def _branch(torso, lungs, random, start, direction, radius, generations):
     tube(torso.grid, torso.volume, [start, end], [radius, radius * 0.75], 35, lungs)
     if generations:
         for _ in range(2):
-            _branch(
-                torso, lungs, random, end, direction + random.normal(0, 0.5, 3), radius * 0.68, generations - 1
-            )
+            _branch(torso, lungs, random, end, direction + random.normal(0, 0.5, 3), radius * 0.68, generations - 1)
 
 
 def _organs(torso):
@@ -188,9 +184,7 @@ def _spine(torso):
     part = torso.volume[box]
     part[np.broadcast_to((body < 1) & disc, part.shape)] = 95
     end_plate = np.clip((np.abs(level) - 0.35) / 0.06, 0, 1) * 0.3
-    depth = np.where(
-        disc, 2, np.maximum(np.clip(body + 0.02, 0, 2), np.where(body < 1, 0.62 + end_plate - 0.28, 0))
-    )
+    depth = np.where(disc, 2, np.maximum(np.clip(body + 0.02, 0, 2), np.where(body < 1, 0.62 + end_plate - 0.28, 0)))
     torso.volume[box] = part
     _bone(torso.volume, np.broadcast_to(depth, part.shape), box, 750, 260)
     canal_y = SPINE_Y + 15 * size + 9
@@ -235,9 +229,7 @@ def _ribs(torso):
 def _breastbone(torso):
     """Manubrium, body and tip of the breastbone."""
     z = torso.z
-    half_width = np.interp(z, (-62, -40, -20, 40, 52, 60, 92, 100), (0, 5, 15, 13, 11, 17, 26, 20)).astype(
-        np.float32
-    )
+    half_width = np.interp(z, (-62, -40, -20, 40, 52, 60, 92, 100), (0, 5, 15, 13, 11, 17, 26, 20)).astype(np.float32)
     half_width = np.where((z > -62) & (z < 100), half_width, 0.01)
     depth = np.maximum(np.abs(torso.x) / half_width, np.abs(torso.outside_cage) / 5.5)
     depth = np.where(torso.y < CAGE_CENTRE, depth, 2)
@@ -280,13 +272,16 @@ def _table(torso):
     torso.volume[np.broadcast_to(core, torso.grid.shape)] = -880
 
 
-def torso(grid, blood=135, seed=11, table=True):
-    """The torso on a grid, as an int16 array in HU.  `blood` is the HU of vessels with contrast."""
+def torso(grid, blood=135, seed=11, table=True, beat=1.0):
+    """The torso on a grid, as an int16 array in HU.  `blood` is the HU of vessels with contrast.
+
+    `beat` scales the ventricles: 1 when they are full, less when the heart is contracted.
+    """
     t = _Torso(grid, blood, seed)
     _walls(t)
     lungs = np.broadcast_to(_lungs(t), grid.shape).copy()
     _organs(t)
-    _heart(t, lungs)
+    _heart(t, lungs, beat)
     _lung_vessels(t, lungs)
     ellipsoid(grid, t.volume, (-66, -10, 52), (8, 8, 8), 45)  # a nodule to be found
     _spine(t)

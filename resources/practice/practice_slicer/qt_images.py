@@ -426,9 +426,7 @@ class QPainter:
 
     def drawRect(self, *a):
         r = a[0] if isinstance(a[0], QRect) else QRect(*a)
-        self.d.rectangle(
-            (r.x(), r.y(), r.x() + r.width(), r.y() + r.height()), outline=self.p.c.rgba(), width=self.p.w
-        )
+        self.d.rectangle((r.x(), r.y(), r.x() + r.width(), r.y() + r.height()), outline=self.p.c.rgba(), width=self.p.w)
 
     def drawLine(self, *a):
         if len(a) == 2:

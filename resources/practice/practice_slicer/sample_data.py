@@ -15,7 +15,12 @@ from .phantom_tools import Grid
 
 HEAD = Grid((96, 124, 80), (1.9, 1.9, 2.5), (0, 0, -2))
 CHEST = Grid((128, 128, 80), (2.5, 2.5, 3.5))
-NOT_OFFERED = ("DTIBrain",)  # tensors are not imitated
+HEART = Grid((72, 72, 36), (2.6, 2.6, 4.0), (10, -8, -24))  # of the sequences
+FRAMES = 10
+# In Slicer, but not imitated: diffusion tensors and weighted volumes.
+NOT_OFFERED = ("DTIBrain", "DWIVolume", "DiffusionMRIDWIVolume", "WhiteMatterExplorationBaselineVolume")
+# Methods of the logic whose names are not "download" and the name of the sample.
+OTHER_METHODS = {"downloadDentalSurgery": "CBCTDentalSurgery", "downloadMRUSPostate": "MRUSProstate"}
 
 
 class _Scan:
@@ -71,9 +76,38 @@ def _anisotropy():
 
 
 def _heart(**options):
-    return _torso(
-        Grid((120, 120, 88), (1.5, 1.5, 1.6), (10, -8, -24)), 700, 180, blood=380, table=False, **options
-    )
+    return _torso(Grid((120, 120, 88), (1.5, 1.5, 1.6), (10, -8, -24)), 700, 180, blood=380, table=False, **options)
+
+
+def _cone_beam(seed, tumour=None):
+    """A head by cone beam CT: noisier than CT, little difference between soft tissues."""
+    tissue = phantom_head.tissues(HEAD, seed, tumour)
+    voxels = phantom_head.ct(HEAD, tissue, seed) + np.random.default_rng(seed).normal(0, 35, HEAD.shape)
+    return _axial(HEAD, np.clip(voxels, -1024, 3071).astype(np.int16), 2000, 400)
+
+
+def _dental():
+    yield _cone_beam(33)
+    yield _cone_beam(34)
+
+
+def _cone_beam_and_mr():
+    yield _cone_beam(35)
+    yield _mr_head(seed=7)
+
+
+def _beating_heart():
+    """One heart beat."""
+    for frame in range(FRAMES):
+        beat = 1 - 0.11 * (1 - np.cos(2 * np.pi * frame / FRAMES))
+        yield _torso(HEART, 700, 180, blood=350, table=False, beat=beat)
+
+
+def _perfused_heart():
+    """Contrast that comes and goes."""
+    for frame in range(FRAMES):
+        blood = 50 + 330 * np.exp(-(((frame - 4) / 2.2) ** 2))
+        yield _torso(HEART, 600, 150, blood=float(blood), table=False)
 
 
 # Sample name -> names of the nodes, and a function that gives one scan or yields several.
@@ -94,16 +128,12 @@ SAMPLES = {
     "CTMRBrain": (["CTBrain", "MRBrainT1", "MRBrainT2"], _ct_and_mr_head),
     "MRUSProstate": (["MRProstate", "USProstate"], _prostate),
     "FA": (["FA"], _anisotropy),
+    "BaselineVolume": (["BaselineVolume"], lambda: _mr_head(seed=10)),
+    "CBCTDentalSurgery": (["PreDentalSurgery", "PostDentalSurgery"], _dental),
+    "CBCTMRHead": (["DZ-CBCT", "DZ-MR"], _cone_beam_and_mr),
 }
-
-
-def _check_offered(name):
-    """Raise for names that cannot be had: IndexError, as Slicer does for unknown ones."""
-    if name in NOT_OFFERED:
-        raise IndexError(f"The practice Slicer has no sample data '{name}': diffusion tensors are not imitated.")
-    if name not in SAMPLES:
-        known = ", ".join(SAMPLES)
-        raise IndexError(f"The practice Slicer has no sample data '{name}'; it has: {known}.")
+# Sample name -> a function that yields the scans of a sequence.
+SEQUENCES = {"CTCardioSeq": _beating_heart, "CTPCardioSeq": _perfused_heart}
 
 
 def _scans(name):
@@ -113,12 +143,11 @@ def _scans(name):
     return list(zip(names, [made] if isinstance(made, _Scan) else made))
 
 
-def _add_volume(name, scan):
-    """Put a scan into the scene and show it in the slice views, as loading a file does."""
+def _make_volume(name, scan):
+    """A volume node with a display node."""
     matrix = vtk.vtkMatrix4x4()
     matrix.DeepCopy(scan.ijk_to_ras.flatten())
-    unique = slicer.mrmlScene.GetUniqueNameByString(name)
-    node = slicer.mrmlScene.AddNewNodeByClass("vtkMRMLScalarVolumeNode", unique)
+    node = slicer.mrmlScene.AddNewNodeByClass("vtkMRMLScalarVolumeNode", name)
     node.SetIJKToRASMatrix(matrix)
     slicer.util.updateVolumeFromArray(node, scan.voxels)  # before the display node, which looks at the values
     node.CreateDefaultDisplayNodes()
@@ -126,15 +155,62 @@ def _add_volume(name, scan):
     display.AutoWindowLevelOff()
     display.SetWindowLevel(scan.window, scan.level)
     display.SetAndObserveColorNodeID("vtkMRMLColorTableNodeGrey")
-    slicer.util.setSliceViewerLayers(background=node, fit=True)
-    selection = slicer.app.applicationLogic().GetSelectionNode()
-    selection.SetActiveVolumeID(node.GetID())
     return node
 
 
+def _show(node):
+    """Show a volume in the slice views, as loading a file does."""
+    slicer.util.setSliceViewerLayers(background=node, fit=True)
+    slicer.app.applicationLogic().GetSelectionNode().SetActiveVolumeID(node.GetID())
+    return node
+
+
+def _add_volume(name, scan):
+    return _show(_make_volume(slicer.mrmlScene.GetUniqueNameByString(name), scan))
+
+
+def _add_sequence(name):
+    """A sequence of volumes with its browser; the first of them is shown."""
+    scene = slicer.mrmlScene
+    sequence = scene.AddNewNodeByClass("vtkMRMLSequenceNode", scene.GetUniqueNameByString(name))
+    sequence.SetIndexName("time")
+    sequence.SetIndexUnit("s")
+    for number, scan in enumerate(SEQUENCES[name]()):
+        frame = _make_volume(name, scan)
+        sequence.SetDataNodeAtValue(frame, f"{number / FRAMES:g}")
+        scene.RemoveNode(frame.GetDisplayNode())
+        scene.RemoveNode(frame)
+    browser = scene.AddNewNodeByClass("vtkMRMLSequenceBrowserNode", sequence.GetName() + " browser")
+    browser.SetAndObserveMasterSequenceNodeID(sequence.GetID())
+    slicer.modules.sequences.logic().UpdateProxyNodesFromSequences(browser)
+    proxy = browser.GetProxyNode(sequence)
+    proxy.CreateDefaultDisplayNodes()
+    proxy.GetDisplayNode().AutoWindowLevelOff()
+    proxy.GetDisplayNode().SetWindowLevel(scan.window, scan.level)
+    _show(proxy)
+    return sequence
+
+
 def _download(name):
-    _check_offered(name)
-    return [_add_volume(node_name, scan) for node_name, scan in _scans(name)]
+    """The nodes of a sample; an empty list for an unknown name, as in Slicer."""
+    if name in NOT_OFFERED:
+        raise RuntimeError(f"The practice Slicer has no sample data '{name}': diffusion images are not imitated.")
+    if name in SEQUENCES:
+        return [_add_sequence(name)]
+    if name in SAMPLES:
+        return [_add_volume(node_name, scan) for node_name, scan in _scans(name)]
+    known = ", ".join((*SAMPLES, *SEQUENCES))
+    print(f"The practice Slicer has no sample data '{name}'; it has: {known}.", file=sys.stderr)
+    return []
+
+
+def _download_first(name):
+    """The first node of a sample; IndexError for an unknown name, as in Slicer."""
+    nodes = _download(name)
+    if not nodes:
+        known = ", ".join((*SAMPLES, *SEQUENCES))
+        raise IndexError(f"The practice Slicer has no sample data '{name}'; it has: {known}.")
+    return nodes[0]
 
 
 def _refuse(*args, **kwargs):
@@ -158,13 +234,13 @@ class SampleDataLogic:
 
     def downloadSample(self, sampleDataName):
         """Make the volumes of a sample; returns the first node."""
-        return _download(sampleDataName)[0]
+        return _download_first(sampleDataName)
 
     downloadFromURL = downloadFileIntoCache = downloadFile = _refuse
 
     def __getattr__(self, name):
-        sample = name.removeprefix("download")
-        if sample == name or (sample not in SAMPLES and sample not in NOT_OFFERED):
+        sample = OTHER_METHODS.get(name, name.removeprefix("download"))
+        if sample == name or sample not in (*SAMPLES, *SEQUENCES, *NOT_OFFERED):
             raise AttributeError(f"'SampleDataLogic' object has no attribute '{name}'")
 
         def download():
@@ -182,7 +258,7 @@ def install(with_data=True):
     """Make `import SampleData` work; without `with_data` every download fails as without a network."""
     module = types.ModuleType("SampleData", __doc__)
     module.SampleDataLogic = SampleDataLogic
-    module.downloadSample = lambda sampleName: _download(sampleName)[0]
+    module.downloadSample = _download_first
     module.downloadSamples = _download
     module.downloadFromURL = _refuse
     if not with_data:

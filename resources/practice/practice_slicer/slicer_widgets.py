@@ -1,4 +1,4 @@
-"""Those of Slicer's own Qt classes that scripts use beyond views: node selector, image conversion, subject hierarchy."""
+"""Slicer's own Qt classes that scripts use beyond views: node selector, picture conversion, subject hierarchy."""
 
 import slicer
 
@@ -153,7 +153,5 @@ class qSlicerSubjectHierarchyPluginHandler(QObject):
     def pluginLogic(self):
         if "_logic" not in self.__dict__:
             self._logic = QWidget()
-            self._logic._props.update(
-                registeredViewContextMenuActionNames=(), allowedViewContextMenuActionNames=()
-            )
+            self._logic._props.update(registeredViewContextMenuActionNames=(), allowedViewContextMenuActionNames=())
         return self._logic

@@ -18,7 +18,7 @@ import slicer.util  # noqa: E402
 import slicer_core  # noqa: E402, F401
 import vtk  # noqa: E402
 
-from . import layout, main_window, modules, sample_data, segment_statistics  # noqa: E402
+from . import layout, main_window, modules, sample_data, segment_editor, segment_statistics  # noqa: E402
 from . import slicer_widgets, view_widgets, views  # noqa: E402
 from .application import qSlicerApplication  # noqa: E402
 from .subject_hierarchy import SubjectHierarchyFiller  # noqa: E402
@@ -28,7 +28,7 @@ SHARE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "share")
 # Slicer's Qt classes that are written out here; all others are made up.
 OUR_CLASSES = {
     name: value
-    for source in (views, view_widgets, layout, main_window, modules, slicer_widgets)
+    for source in (views, view_widgets, layout, main_window, modules, segment_editor, slicer_widgets)
     for name, value in vars(source).items()
     if name.startswith(("qMRML", "qSlicer")) and isinstance(value, type)
 }
@@ -161,6 +161,7 @@ def _add_modules(app, color_logic):
     scene, app_logic = slicer.mrmlScene, app.applicationLogic()
     for name in ("SampleData", "SegmentStatistics"):  # scripted: their logic is imported by name
         app.moduleManager().add(modules.qSlicerCoreModule(name, None))
+    app.moduleManager().add(segment_editor.SegmentEditorModule())
     for name, class_name, folder in MODULES:
         logic = color_logic if name == "Colors" else getattr(slicer, class_name)()
         if folder:

@@ -1,4 +1,4 @@
-"""Volumes and displacement grids as NRRD, in the narrow form that Slicer's web server speaks: raw, little endian, LPS."""
+"""Volumes and displacement grids as NRRD in the form of Slicer's web server: raw, little endian, LPS."""
 
 import numpy as np
 import vtk

@@ -4,11 +4,11 @@ import atexit
 import io
 import json
 import os
-import select
 import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 
@@ -41,8 +41,11 @@ class Practice:
         self.port = int(line.rsplit(":", 1)[1])
 
     def _first_line(self):
-        ready, _, _ = select.select([self.process.stdout], [], [], START_LIMIT)
-        return self.process.stdout.readline().decode().strip() if ready else ""
+        lines = []
+        reader = threading.Thread(target=lambda: lines.append(self.process.stdout.readline()), daemon=True)
+        reader.start()
+        reader.join(START_LIMIT)
+        return lines[0].decode().strip() if lines else ""
 
     def messages(self):
         """What it wrote to stderr so far."""
@@ -61,13 +64,13 @@ class Practice:
         self.log.close()
         atexit.unregister(self.stop)
 
-    def raw(self, *parts, wait=10.0):
+    def raw(self, *parts, wait=30.0):
         """Send bytes, in several packets if several are given; returns (all bytes received, closed by server?)."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=wait) as sock:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             for number, part in enumerate(parts):
                 if number:
-                    time.sleep(0.1)
+                    time.sleep(0.25)
                 sock.sendall(part)
             received = b""
             while True:

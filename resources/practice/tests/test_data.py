@@ -31,7 +31,7 @@ class SampleData(PracticeTestCase):
 
     def test_what_cannot_be_had_is_said(self):
         for code, part in (
-            ("SampleData.downloadSample('DTIBrain')", "diffusion tensors"),
+            ("SampleData.downloadSample('DTIBrain')", "diffusion images"),
             ("SampleData.downloadSample('Nonsense')", "it has: MRHead"),
             ("SampleData.downloadFromURL(uris='http://x')", "no network"),
         ):
@@ -39,6 +39,24 @@ class SampleData(PracticeTestCase):
                 f"import SampleData\ntry:\n    {code}\nexcept Exception as e:\n    __execResult = str(e)\n"
             )
             self.assertIn(part, text)
+
+    def test_unknown_names_give_an_empty_list_as_in_slicer(self):
+        self.assertEqual(self.run_code("import SampleData\n__execResult = SampleData.downloadSamples('Nonsense')"), [])
+
+    def test_sequence_has_a_browser_and_a_proxy_that_changes(self):
+        found = self.run_code(
+            "import SampleData\ns = SampleData.downloadSample('CTCardioSeq')\n"
+            "b = slicer.modules.sequences.logic().GetFirstBrowserNodeForSequenceNode(s)\n"
+            "p = b.GetProxyNode(s); means = []\n"
+            "for item in (0, 5):\n"
+            "    b.SetSelectedItemNumber(item); slicer.modules.sequences.logic().UpdateProxyNodesFromSequences(b)\n"
+            "    means.append(float(slicer.util.arrayFromVolume(p).mean()))\n"
+            "__execResult = [s.GetName(), s.GetNumberOfDataNodes(), p.GetClassName(), means,\n"
+            "    slicer.mrmlScene.GetNumberOfNodesByClass('vtkMRMLScalarVolumeNode')]"
+        )
+        self.assertEqual(found[:3], ["CTCardioSeq", 10, "vtkMRMLScalarVolumeNode"])
+        self.assertGreater(found[3][0], found[3][1])  # less blood in the contracted heart
+        self.assertEqual(found[4], 1)
 
     def test_chest_is_a_chest_in_hounsfield_units(self):
         found = self.run_code(
@@ -131,9 +149,7 @@ class Work(PracticeTestCase):
             "    expected=float(slicer.util.arrayFromVolume(v)[mask > 0].mean()),\n"
             "    surface=s['box', 'ClosedSurfaceSegmentStatisticsPlugin.volume_mm3'], columns=table.GetNumberOfColumns())"
         )
-        self.assertEqual(
-            (found["ids"], found["name"], found["count"], found["mm3"]), (["box"], "Box", 300, 3600.0)
-        )
+        self.assertEqual((found["ids"], found["name"], found["count"], found["mm3"]), (["box"], "Box", 300, 3600.0))
         self.assertEqual(found["mean"], found["expected"])
         for value, expected in zip(found["centre"], (17.0, 14.0, 22.5)):
             self.assertAlmostEqual(value, expected)

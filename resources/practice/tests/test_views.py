@@ -33,9 +33,7 @@ class Pictures(PracticeTestCase):
         moved = self.slicer.picture("/slicer/slice?view=red&offset=60")
         self.assertNotEqual(first.tobytes(), moved.tobytes())
         self.slicer.get("/slicer/slice?view=green&orientation=sagittal")
-        self.assertEqual(
-            self.run_code(VIEW + "__execResult = lm.sliceWidget('Green').sliceOrientation"), "Sagittal"
-        )
+        self.assertEqual(self.run_code(VIEW + "__execResult = lm.sliceWidget('Green').sliceOrientation"), "Sagittal")
 
     def test_3d_route_looks_from_the_axis_asked_for(self):
         self.run_code(SEGMENT_BONE + "seg.CreateClosedSurfaceRepresentation()")
@@ -95,9 +93,7 @@ class Layouts(PracticeTestCase):
         self.assertTrue(wide[0].startswith("ViewNode"), conventional)
 
     def test_layout_by_route(self):
-        self.assertEqual(
-            self.slicer.request("PUT", "/slicer/gui?viewersLayout=oneup3d", b"")[2], b'{"success": true}'
-        )
+        self.assertEqual(self.slicer.request("PUT", "/slicer/gui?viewersLayout=oneup3d", b"")[2], b'{"success": true}')
         self.assertGreater(self.slicer.picture("/slicer/threeD").size[0], 900)
 
     def test_slice_view_helpers(self):
@@ -125,9 +121,7 @@ class VolumeRendering(PracticeTestCase):
 
     def test_a_preset_draws_the_volume(self):
         self.run_code(
-            LOAD_CHEST
-            + VIEW
-            + "lm.setLayout(slicer.vtkMRMLLayoutNode.SlicerLayoutFourUpView)\nview.resetFocalPoint()"
+            LOAD_CHEST + VIEW + "lm.setLayout(slicer.vtkMRMLLayoutNode.SlicerLayoutFourUpView)\nview.resetFocalPoint()"
         )
         before = self.slicer.picture("/slicer/threeD?lookFromAxis=A")
         self.run_code(
@@ -143,13 +137,14 @@ class VolumeRendering(PracticeTestCase):
 class MadeUpNames(PracticeTestCase):
     def test_touched_names_are_recorded_and_cleared(self):
         found = self.run_code(
-            "import practice_slicer\nw = slicer.qMRMLSegmentEditorWidget(); w.activeEffect()\n"
+            "import practice_slicer\nw = slicer.qMRMLSegmentsTableView(); w.selectedSegmentIDs()\n"
             "first = slicer.app.practiceTouchedNames(); same = practice_slicer.touched() == first\n"
             "slicer.app.practiceClearTouchedNames()\n"
             "__execResult = [first, same, slicer.app.practiceTouchedNames()]"
         )
         self.assertEqual(
-            found, [["slicer.qMRMLSegmentEditorWidget (class)", "qMRMLSegmentEditorWidget.activeEffect"], True, []]
+            found,
+            [["slicer.qMRMLSegmentsTableView (class)", "qMRMLSegmentsTableView.selectedSegmentIDs"], True, []],
         )
 
     def test_ordinary_work_touches_nothing(self):
