@@ -80,7 +80,6 @@ impl<H: TurnHost> Turn<'_, H> {
             findings.into_iter().filter(|finding| finding.verdict != VerdictKind::Allow).collect();
         self.stage(Role::SafetyCritic, "waiting for you").await?;
         let request = format!("turn-{}-{}", self.number, uuid::Uuid::new_v4().simple());
-        self.host.emit(TurnEvent::PermissionAsked { request: request.clone(), findings: asked.clone() }).await?;
         let decision = tokio::select! {
             decision = self.host.ask(request.clone(), asked) => decision,
             () = self.context.cancel.cancelled() => return Err(Ended::Stopped),

@@ -18,7 +18,8 @@ pub trait TurnHost: Send + Sync {
     /// Stores a fact, then shows it.
     fn emit(&self, event: TurnEvent) -> impl Future<Output = Result<(), HostError>> + Send;
 
-    /// Puts a permission question to the person and waits for the answer. Without a person the answer is `Deny`.
+    /// Puts a permission question to the person (as the fact [`TurnEvent::PermissionAsked`], told only when an answer can
+    /// be taken) and waits for the answer. Without a person the answer is `Deny`.
     fn ask(&self, request: String, findings: Vec<Finding>) -> impl Future<Output = Decision> + Send;
 
     /// Keeps a file in the turn's run folder and gives its path.

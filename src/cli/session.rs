@@ -175,7 +175,11 @@ impl Session {
     pub async fn slicer_status(&mut self) -> Result<engine::SlicerStatus, Failure> {
         loop {
             match self.next().await? {
-                Event::Slicer { status } => return Ok(status),
+                Event::Slicer { status } if status.connected => return Ok(status),
+                Event::Slicer { status } if status.problem.is_some() => {
+                    let message = status.problem.unwrap_or_default();
+                    return Err(Failure::new(exit::NO_CONNECTION, "NoSlicer", message, ""));
+                }
                 Event::Problem { problem } => return Err(Failure { code: super::code_of(&problem), problem }),
                 other => self.tell(&other),
             }
@@ -183,9 +187,9 @@ impl Session {
     }
 
     /// Ends the engine and what it started.
-    pub async fn close(mut self) {
+    pub async fn close(self) {
         if self.engine.commands.send(Command::Shutdown).await.is_ok() {
-            while self.engine.events.recv().await.is_some() {}
+            self.engine.commands.closed().await;
         }
     }
 

@@ -73,7 +73,13 @@ impl TurnHost for EngineHost {
         self.questions
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .insert(request, Question { findings, answer: sender });
+            .insert(request.clone(), Question { findings: findings.clone(), answer: sender });
+        let asked = self.emit(TurnEvent::PermissionAsked { request: request.clone(), findings }).await;
+        if let Err(error) = asked {
+            tracing::error!("a question could not be asked: {error}");
+            self.questions.lock().unwrap_or_else(PoisonError::into_inner).remove(&request);
+            return Decision::Deny;
+        }
         // A question that can no longer be answered is a question that was not allowed.
         receiver.await.unwrap_or(Decision::Deny)
     }

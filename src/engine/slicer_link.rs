@@ -91,7 +91,13 @@ impl SlicerLink {
 
     /// The connection for a turn, or why there is none.
     pub async fn for_turn(&self) -> Result<Slicer, Option<Problem>> {
-        let slicer = self.link.lock().await.slicer.clone().ok_or(None)?;
+        let (slicer, problem_text) = {
+            let link = self.link.lock().await;
+            (link.slicer.clone(), link.status.problem.clone())
+        };
+        let Some(slicer) = slicer else {
+            return Err(problem_text.map(|message| Problem { kind: "NoSlicer".into(), message, advice: String::new() }));
+        };
         match slicer.status().await {
             Ok(_) => Ok(slicer),
             Err(error) => Err(Some(problem(&error))),
