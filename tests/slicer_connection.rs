@@ -106,7 +106,7 @@ fn reply(request: &Value, result: Value) -> Answer {
 }
 
 fn run_request(code: &str) -> RunRequest {
-    RunRequest { id: "r1".into(), code: code.into(), timeout_ms: 1000, restore_on_failure: true, stop_path: None }
+    RunRequest { id: "r1".into(), code: code.into(), timeout_ms: 1000, ..RunRequest::default() }
 }
 
 fn actions(seen: &Arc<Mutex<Vec<Value>>>) -> Vec<String> {
