@@ -9,7 +9,7 @@ import types
 
 import slicer
 
-from slicer_ai_agent_helper import checkpoint, guard, scene, text
+from slicer_ai_agent_helper import audit, checkpoint, guard, scene, text
 
 store = checkpoint.Store()
 _console = {}
@@ -68,19 +68,21 @@ class Program:
         return names.get("result") if self.sets_result else None
 
 
-def execute(program, names, watchdog):
-    """Runs the program; returns (value, exception)."""
-    value, error = None, None
+def execute(program, names, watchdog, wanted):
+    """Runs the program under its grants; returns (value, exception, what was refused)."""
+    value, error, refused, grants = None, None, [], None
     try:
         try:
+            grants = audit.begin(wanted, program.filename)
             watchdog.start()
             value = program.run(names)
         finally:
             guard.repair_builtins()
             watchdog.disarm()
+            refused = audit.end(grants)
     except BaseException as raised:
         error = raised
-    return value, error
+    return value, error, refused
 
 
 def error_report(error, filename):
@@ -116,13 +118,13 @@ def message(error):
 def touched_names():
     """Names of the full application that the practice Slicer only pretends to have, so far."""
     app = slicer.app
-    names = vars(app).get("practiceTouchedNames") if hasattr(app, "__dict__") else None
-    names = names if names is not None else getattr(type(app), "practiceTouchedNames", None)
-    if isinstance(names, property):
-        names = names.fget(app)
-    elif isinstance(names, (types.FunctionType, types.MethodType)):
-        names = names(app) if isinstance(names, types.FunctionType) and "practiceTouchedNames" in vars(type(app)) else names()
-    return [str(name) for name in names or ()]
+    if not scene.is_practice() or getattr(type(app), "practiceTouchedNames", None) is None:
+        return []
+    names = app.practiceTouchedNames
+    try:
+        return [str(name) for name in (names() if callable(names) else names)]
+    except Exception:
+        return []
 
 
 def run(request):
@@ -137,13 +139,13 @@ def run(request):
         program = Program(run_id, request["code"])
     except BaseException as error:  # also MemoryError and RecursionError of the parser
         reply["error"] = error_report(error, "<slicer-ai-agent run %s>" % run_id)
-        reply.update(stdout="", stderr="", vtk=[], warnings=[], log=[], duration_ms=0.0, ok=False)
+        reply.update(stdout="", stderr="", vtk=[], warnings=[], log=[], refused=[], touched=[], duration_ms=0.0, ok=False)
         return finish(reply, request, before, point, before)
     watchdog = guard.Watchdog(request["timeout_ms"] / 1000.0, request.get("stop_path"))
     names = namespace()
     surroundings.open()
     start = _perf_counter()
-    value, error = execute(program, names, watchdog)
+    value, error, refused = execute(program, names, watchdog, request.get("grants"))
     reply["duration_ms"] = (_perf_counter() - start) * 1000
     surroundings.close()
     if error is not None:
@@ -153,7 +155,7 @@ def run(request):
         reply["value"] = text.safe(value)
     reply.update(
         stdout=surroundings.out.text(), stderr=surroundings.err.text(), vtk=surroundings.vtk.messages,
-        warnings=surroundings.warned, log=surroundings.log.lines,
+        warnings=surroundings.warned, log=surroundings.log.lines, refused=refused,
         touched=[name for name in dict.fromkeys(touched_names()) if name not in touched_before],
     )
     first = next((one["text"] for one in reply["vtk"] if one["kind"] == "error"), None)

@@ -13,8 +13,8 @@ use super::error::SlicerError;
 use crate::resources;
 
 /// The helper's files in the order in which they must be loaded.
-const FILES: [&str; 10] =
-    ["text", "digest", "hierarchy", "nodes", "views", "scene", "checkpoint", "guard", "run", "core"];
+const FILES: [&str; 11] =
+    ["text", "digest", "hierarchy", "nodes", "views", "scene", "checkpoint", "audit", "guard", "run", "core"];
 
 /// The helper, ready to be sent.
 #[derive(Debug, Clone)]

@@ -175,6 +175,23 @@ pub struct RunRequest {
     /// A file that stops the run as soon as it exists. The connection fills it in.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub stop_path: Option<String>,
+    /// What the code may reach beside the scene; `None` holds it to nothing but the check before the run.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub grants: Option<RunGrants>,
+}
+
+/// What the Python code of one run may reach, enforced inside Slicer. Slicer's own files and its folder for temporary
+/// files are always allowed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RunGrants {
+    /// Files and folders that may be read, as absolute paths.
+    pub read: Vec<String>,
+    /// Files and folders that may be read, written and deleted, as absolute paths.
+    pub write: Vec<String>,
+    pub network: bool,
+    /// Starting and ending other programs.
+    pub process: bool,
 }
 
 /// A message that VTK or ITK wrote to its output window during a run.
@@ -226,6 +243,8 @@ pub struct RunOutcome {
     pub warnings: Vec<String>,
     /// What the code logged at level WARNING and above, for example `ERROR: no such file`.
     pub log: Vec<String>,
+    /// What the code wanted and was not granted, also when it hid the refusal.
+    pub refused: Vec<String>,
     pub vtk: Vec<VtkMessage>,
     /// The exception; for a run that only caused VTK errors the first of these, with the type `VtkError`.
     pub error: Option<RunError>,

@@ -1,7 +1,7 @@
 """The helper that the program sends to Slicer, tested inside a Slicer.
 
-Set SLICER_URL to the Web Server of a Slicer whose scene may be cleared (the practice Slicer; `cargo test --test
-slicer_helper` starts one). The tests protect four promises: a run never harms Slicer and always reports what happened, a
+Set SLICER_URL to the Web Server of a Slicer whose scene may be cleared, for example
+http://127.0.0.1:2016/slicer of the practice Slicer. `cargo test --test slicer_live` runs this file too. The tests protect four promises: a run never harms Slicer and always reports what happened, a
 scene that did not change is never said to have changed, what a failed or undone run changed is put back and proved, and no
 text that goes in or comes out can break the exchange.
 """
@@ -18,7 +18,7 @@ import uuid
 
 URL = os.environ.get("SLICER_URL", "")
 FOLDER = pathlib.Path(__file__).resolve().parents[2] / "resources" / "slicer"
-FILES = ("text", "digest", "hierarchy", "nodes", "views", "scene", "checkpoint", "guard", "run", "core")
+FILES = ("text", "digest", "hierarchy", "nodes", "views", "scene", "checkpoint", "audit", "guard", "run", "core")
 VERSION = "test-" + uuid.uuid4().hex[:8]
 
 
@@ -225,6 +225,53 @@ class Failures(HelperCase):
         broken = "import builtins, sys\nbuiltins.len = None\nbuiltins.__import__ = None\nsys.modules.pop('slicer_ai_agent_helper')"
         self.assertTrue(run(broken)["ok"])
         self.assertEqual(run("len([1, 2])")["value"], 2)
+
+
+class Granted(HelperCase):
+    """Code that got past the check before the run must still not reach what nobody allowed."""
+
+    def test_files_outside_the_grants_are_refused(self):
+        with tempfile.TemporaryDirectory() as allowed, tempfile.TemporaryDirectory() as other:
+            secret = pathlib.Path(other, "secret.txt")
+            secret.write_text("secret")
+            grants = {"write": [allowed]}
+            for code in (
+                "open(%r).read()", "open(%r, 'w')", "import os\nos.remove(%r)", "import pathlib\npathlib.Path(%r).read_text()",
+                "import os\nos.open(%r, os.O_WRONLY)", "import numpy\nnumpy.fromfile(%r)", "import shutil\nshutil.rmtree(%r)",
+            ):
+                with self.subTest(code):
+                    outcome = run(code % str(secret), grants=grants)
+                    self.assertEqual(outcome["error"]["type"], "Refused")
+                    self.assertEqual(len(outcome["refused"]), 1)
+            self.assertEqual(secret.read_text(), "secret")
+            link = os.path.join(allowed, "link")
+            os.symlink(secret, link)
+            self.assertEqual(run("open(%r).read()" % link, grants=grants)["error"]["type"], "Refused")
+            good = os.path.join(allowed, "a.txt")
+            code = "open(%r, 'w').write('x')\nopen(%r).read()" % (good, good)
+            self.assertEqual(run(code, grants=grants)["value"], "x")
+            self.assertEqual(run("open(%r).read()" % str(secret), grants={"read": [other]})["value"], "secret")
+            hidden = run("try: open(%r)\nexcept OSError: pass\n1" % str(secret), grants=grants)
+            self.assertEqual((hidden["ok"], len(hidden["refused"])), (True, 1))
+
+    def test_processes_network_and_internals_are_refused(self):
+        for code in (
+            "import subprocess\nsubprocess.run(['true'])", "import os\nos.system('true')",
+            "import socket\nsocket.create_connection(('127.0.0.1', 9))", "import ctypes\nctypes.CDLL(None)",
+            "import builtins\nbuiltins.any = lambda *a: True\nopen('/etc/passwd')",
+        ):
+            with self.subTest(code):
+                self.assertEqual(run(code, grants={})["error"]["type"], "Refused")
+        allowed = "import subprocess, sys\nsubprocess.run(['true']).returncode"
+        self.assertEqual(run(allowed, grants={"process": True})["value"], 0)
+
+    def test_ordinary_work_needs_no_grant(self):
+        outcome = run(SCENE + "\nimport json, random, colorsys, wave\nslicer.util.arrayFromVolume(volume).mean()", grants={})
+        self.assertEqual((outcome["error"], outcome["refused"]), (None, []))
+
+    def test_grants_end_with_the_run(self):
+        self.assertEqual(run("open('/etc/hostname')", grants={})["error"]["type"], "Refused")
+        self.assertTrue(post("__execResult = bool(open('/etc/hostname').read())"))
 
 
 class Captured(HelperCase):
@@ -459,12 +506,14 @@ class Exchange(HelperCase):
         run("big = slicer.mrmlScene.AddNewNodeByClass('vtkMRMLScalarVolumeNode', 'Big')\nimport numpy as np\n"
             "updateVolumeFromArray(big, np.zeros((100, 512, 512), 'int16'))\nNone")
         result("snapshot")
-        times = []
-        for _ in range(5):
-            started = time.perf_counter()
-            result("snapshot")
-            times.append(time.perf_counter() - started)
-        self.assertLess(min(times), 0.25, "a volume of 50 MB must not make a snapshot slow")
+        # In processor time of Slicer itself and against hashing as many bytes, so that a busy machine does not decide.
+        seconds, hashing = post(
+            "import sys, time, hashlib\nhelper = sys.modules['slicer_ai_agent_helper']\n"
+            "def cost(work):\n    start = time.process_time()\n    work()\n    return time.process_time() - start\n"
+            "data = bytes(100 * 512 * 512 * 2)\n"
+            "__execResult = [min(cost(helper.scene.Moment) for _ in range(5)), min(cost(lambda: hashlib.blake2b(data)) for _ in range(5))]"
+        )
+        self.assertLess(seconds, 3 * hashing, "a volume of 50 MB must not make a snapshot slow")
 
 
 if __name__ == "__main__":
