@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use super::RecipeContext;
 use super::book::RecipeBook;
+use super::lexicon::Lexicon;
 use super::matching::{Match, as_earlier, own_terms, rank};
 use super::slots::{EarlierPart, Request};
 use super::value::SlotValue;
@@ -17,7 +18,9 @@ use crate::slicer::SceneSnapshot;
 /// More pieces than this are joined from the end.
 const MOST_PIECES: usize = 8;
 /// What each further part must gain to be worth it.
-const PART_COST: f64 = 0.05;
+const PART_COST: f64 = 0.03;
+/// What it costs one recipe to reach over a place where a new order begins.
+const REACH_COST: f64 = 0.15;
 
 /// What the whole message is matched against.
 pub(super) struct Whole<'a> {
@@ -54,11 +57,28 @@ pub(super) fn cover(book: &RecipeBook, whole: &Whole) -> Option<Vec<Match>> {
             let range = (pieces[start].0, pieces[end - 1].1);
             let request = whole.request(range, &[], &none);
             let best = rank(book, &request, false).into_iter().find(|found| found.fits(book));
-            row[end] = best.map(|found| (found.score, weight(book, &request)));
+            let reached = (start + 1..end).filter(|piece| begins_order(book, whole, &pieces, *piece)).count();
+            let cost = REACH_COST * u32::try_from(reached).map_or(f64::INFINITY, f64::from);
+            row[end] = best.map(|found| (found.score - cost, weight(book, &request)));
         }
     }
     let cuts = best_cuts(&scores)?;
     assign(book, whole, &pieces, &cuts)
+}
+
+/// Whether a piece clearly starts something new: after "then" or the end of a sentence, or with a verb that gives an order.
+fn begins_order(book: &RecipeBook, whole: &Whole, pieces: &[(usize, usize)], piece: usize) -> bool {
+    let (start, end) = pieces[piece];
+    let between = &whole.words[pieces[piece - 1].1..start];
+    let parted = between
+        .iter()
+        .any(|word| word.is("then") || word.is("afterwards") || matches!(word.kind, WordKind::Mark(';' | '.' | '!' | '?')));
+    let none = BTreeMap::new();
+    let first = own_terms(&whole.request((start, end), &[], &none)).into_iter().next();
+    let idle_before = |term: &super::lexicon::Term| {
+        (start..term.start).all(|index| Lexicon::shared().is_stop(&whole.words[index].text))
+    };
+    parted || first.is_some_and(|term| idle_before(&term) && book.is_verb(&term.text))
 }
 
 /// Half-open word ranges of the pieces that the message could be cut into.

@@ -21,6 +21,13 @@ const THRESHOLD_HIGH_RISK: f64 = 0.68;
 const SLOT_WEIGHT: f64 = 0.35;
 /// The same for slots whose value is a word of fixed meaning.
 const WORD_SLOT_WEIGHT: f64 = 0.55;
+/// An idle word of a phrasing that has no other ("are there any …").
+const IDLE_WORD_WEIGHT: f64 = 0.25;
+/// What a phrasing loses when its words come in another order.
+const ORDER_COST: f64 = 0.06;
+/// Share of the score that says how much was said in so many words: it decides between a phrasing that has the words
+/// and one that has slots.
+const LITERAL_SHARE: f64 = 0.03;
 /// A number or quoted text that no slot takes.
 const LOOSE_VALUE_WEIGHT: f64 = 0.7;
 /// How much a word counts as explained that the recipe knows, but not this phrasing of it.
@@ -144,6 +151,13 @@ fn compare(
             matched += weight * 0.8;
         }
     }
+    for idle in &phrasing.idle_words {
+        phrasing_weight += IDLE_WORD_WEIGHT;
+        if request.own_words().any(|(_, word)| word.text == *idle) {
+            matched += IDLE_WORD_WEIGHT;
+        }
+    }
+    let literal = matched;
     for name in &phrasing.slots {
         let weight = slot_weight(entry, name);
         phrasing_weight += weight;
@@ -151,7 +165,22 @@ fn compare(
     }
     let recall = if phrasing_weight > 0.0 { matched / phrasing_weight } else { 0.0 };
     let (precision, unexplained) = explained(book, entry, &distinct, request, terms, filling);
-    (recall.powf(0.45) * precision.powf(0.55), unexplained)
+    let order = 1.0 - ORDER_COST * inversions(&phrasing.terms, terms);
+    let score = recall.powf(0.45) * precision.powf(0.55) * order;
+    (score * (1.0 - LITERAL_SHARE) + LITERAL_SHARE * (literal / 2.0).min(1.0), unexplained)
+}
+
+/// Share of neighbouring words of the phrasing that the message says the other way round ("IJK to RAS").
+fn inversions(phrasing: &[String], terms: &[Term]) -> f64 {
+    let place = |wanted: &String| terms.iter().position(|term| term.text == *wanted);
+    let (mut pairs, mut turned) = (0.0, 0.0);
+    for pair in phrasing.windows(2) {
+        if let (Some(first), Some(second)) = (place(&pair[0]), place(&pair[1])) {
+            pairs += 1.0;
+            turned += if first > second { 1.0 } else { 0.0 };
+        }
+    }
+    if pairs > 0.0 { turned / pairs } else { 0.0 }
 }
 
 /// Whether a slot took a word that is this term ("grow" as a direction).
@@ -197,7 +226,7 @@ fn explained(
     let mut unexplained = Vec::new();
     for term in terms {
         let weight = book.weight(&term.text);
-        let taken = (term.start..term.end).any(|index| filling.taken[index].is_some());
+        let taken = (term.start..term.end).all(|index| filling.taken[index].is_some());
         let share = if phrasing.contains(term.text.as_str()) || taken {
             1.0
         } else if entry.terms.contains(&term.text) && !term.text.starts_with('?') {

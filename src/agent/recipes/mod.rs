@@ -233,24 +233,25 @@ fn question(book: &RecipeBook, whole: &Whole, index: usize, part: &Match) -> Opt
 /// "Show the liver in 3D" when nothing is called liver: the default would show something else, so it is asked.
 fn unknown_name(book: &RecipeBook, whole: &Whole, part: &Match) -> Option<(String, String, Vec<SlotValue>)> {
     let recipe = &book.entries[part.entry].recipe;
-    let unknown: Vec<&str> = part
-        .unexplained
-        .iter()
-        .filter(|index| {
-            let word = &whole.words[**index];
-            word.kind == words::WordKind::Quoted || (word.kind == words::WordKind::Word && !book.knows(&word.stem))
-        })
-        .map(|index| whole.words[*index].text.as_str())
-        .collect();
-    if unknown.is_empty() {
-        return None;
-    }
-    let slot = recipe.slots.iter().find(|slot| {
-        let named = part.phrasing_slots.contains(&slot.name);
+    let unknown_for = |slot: &crate::knowledge::Slot| -> Vec<usize> {
+        let could_be_name = |index: &usize| {
+            let word = &whole.words[*index];
+            let plain = word.kind == words::WordKind::Word && !word.stem.starts_with('?');
+            word.kind == words::WordKind::Quoted
+                || (plain && (!book.knows(&word.stem) || stands_as(book, whole, part, slot, *index)))
+        };
+        part.unexplained.iter().copied().filter(could_be_name).collect()
+    };
+    let (slot, unknown) = recipe.slots.iter().find_map(|slot| {
         let unsaid = part.filling.slots.get(&slot.name).is_some_and(|filled| filled.source != slots::Source::Said);
         let given = whole.given.values().any(|given| given.contains_key(&slot.name));
-        named && unsaid && !given && matches!(slot.kind, SlotKind::Node | SlotKind::Segment)
+        let names = matches!(slot.kind, SlotKind::Node | SlotKind::Segment);
+        let named = part.phrasing_slots.contains(&slot.name);
+        let unknown = if names && unsaid && !given { unknown_for(slot) } else { Vec::new() };
+        let in_place = unknown.iter().any(|index| stands_as(book, whole, part, slot, *index));
+        (!unknown.is_empty() && (named || in_place)).then_some((slot, unknown))
     })?;
+    let unknown: Vec<&str> = unknown.into_iter().map(|index| whole.words[index].text.as_str()).collect();
     let candidates = slots::all_candidates(slot, whole.scene);
     if candidates.is_empty() {
         return None;
@@ -258,6 +259,15 @@ fn unknown_name(book: &RecipeBook, whole: &Whole, part: &Match) -> Option<(Strin
     let said = unknown.join(" ");
     let text = format!("Nothing here is called \"{said}\". {}", slots::which_one(slot, &candidates));
     Some((slot.name.clone(), text, candidates))
+}
+
+/// Whether a word stands where the recipe's phrasings have the slot.
+fn stands_as(book: &RecipeBook, whole: &Whole, part: &Match, slot: &crate::knowledge::Slot, index: usize) -> bool {
+    let Some(anchors) = book.entries[part.entry].anchors.get(&slot.name) else { return false };
+    let before = whole.words[..index].iter().rev().find(|word| !matches!(word.text.as_str(), "the" | "a" | "an"));
+    let after = whole.words.get(index + 1);
+    before.is_some_and(|word| anchors.before.contains(&word.text))
+        && after.is_none_or(|word| anchors.after.contains(&word.text))
 }
 
 /// The three recipes that come nearest, with something to say that works.

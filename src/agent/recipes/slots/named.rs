@@ -38,10 +38,10 @@ const LAYOUTS: Table = &[
     ("conventional", &["conventional", "conventional layout", "default", "standard", "normal", "default layout"]),
     ("conventional_widescreen", &["conventional widescreen", "widescreen", "wide screen"]),
     ("four_up", &["four up", "4 up", "4up", "fourup", "four views", "quad", "quad view", "2x2", "2 by 2", "two by two", "four panes"]),
-    ("one_up_3d", &["3d only", "only 3d", "one up 3d", "3d", "just 3d", "only the 3d view", "3d view", "3d full screen", "single 3d", "just the 3d view"]),
-    ("one_up_red", &["red only", "only red", "red slice only", "one up red", "axial only", "only axial", "red slice", "just axial", "single slice", "axial", "only the axial", "just the axial", "only the red", "just red"]),
-    ("one_up_yellow", &["yellow only", "only yellow", "yellow slice only", "one up yellow", "sagittal only", "only sagittal", "yellow slice", "just sagittal", "sagittal", "only the sagittal", "just the sagittal", "only the yellow"]),
-    ("one_up_green", &["green only", "only green", "green slice only", "one up green", "coronal only", "only coronal", "green slice", "just coronal", "coronal", "only the coronal", "just the coronal", "only the green"]),
+    ("one_up_3d", &["3d only", "only 3d", "one up 3d", "just 3d", "only the 3d view", "3d full screen", "single 3d", "just the 3d view"]),
+    ("one_up_red", &["red only", "only red", "red slice only", "one up red", "axial only", "only axial", "just axial", "only the axial", "just the axial", "only the red", "just red"]),
+    ("one_up_yellow", &["yellow only", "only yellow", "yellow slice only", "one up yellow", "sagittal only", "only sagittal", "just sagittal", "only the sagittal", "just the sagittal", "only the yellow"]),
+    ("one_up_green", &["green only", "only green", "green slice only", "one up green", "coronal only", "only coronal", "just coronal", "only the coronal", "just the coronal", "only the green"]),
     ("dual_3d", &["dual 3d", "two 3d views", "double 3d"]),
     ("triple_3d", &["triple 3d", "three 3d views"]),
     ("tabbed_3d", &["tabbed 3d"]),
@@ -50,8 +50,8 @@ const LAYOUTS: Table = &[
     ("compare", &["compare", "compare view", "comparison"]),
     ("three_over_three", &["three over three", "3 over 3", "six slices"]),
     ("four_over_four", &["four over four", "4 over 4"]),
-    ("four_up_table", &["four up table", "table", "table view"]),
-    ("four_up_plot", &["four up plot", "plot", "plot view", "chart"]),
+    ("four_up_table", &["four up table", "table view"]),
+    ("four_up_plot", &["four up plot", "plot view"]),
     ("conventional_plot", &["conventional plot"]),
 ];
 
@@ -116,7 +116,7 @@ pub fn fill(entry: &Entry, request: &Request, filling: &mut Filling) {
             fill_color(entry, slot, request, filling);
         } else if let Some(table) = table_of(slot.kind) {
             let wordings = wordings(entry, slot, table);
-            if let Some((canonical, start, end)) = longest(&wordings, request, filling) {
+            if let Some((canonical, start, end)) = longest(entry, slot, &wordings, request, filling) {
                 let value = match slot.kind {
                     SlotKind::Flag => SlotValue::Flag(matches!(canonical.as_str(), "true" | "on" | "yes" | "show")),
                     _ => SlotValue::Text(canonical),
@@ -151,19 +151,40 @@ fn wordings(entry: &Entry, slot: &Slot, table: Table) -> Vec<(String, Vec<String
     all
 }
 
-/// The longest wording in the free words of the part; of equals the first.
-fn longest(wordings: &[(String, Vec<String>)], request: &Request, filling: &Filling) -> Option<(String, usize, usize)> {
-    let mut best: Option<(String, usize, usize)> = None;
+/// The wording that stands where the recipe's phrasings have the slot; else the longest, else the first. A wording inside
+/// a longer one is not seen.
+fn longest(
+    entry: &Entry,
+    slot: &Slot,
+    wordings: &[(String, Vec<String>)],
+    request: &Request,
+    filling: &Filling,
+) -> Option<(String, usize, usize)> {
+    let mut found: Vec<(String, usize, usize)> = Vec::new();
     for index in request.range.0..request.range.1 {
-        for (canonical, sequence) in wordings {
-            let Some(length) = sequence_length(&request.words[..request.range.1], index, sequence) else { continue };
-            let longer = best.as_ref().is_none_or(|(_, start, end)| length > end - start);
-            if longer && filling.is_free(index, index + length) {
-                best = Some((canonical.clone(), index, index + length));
-            }
+        let here = wordings
+            .iter()
+            .filter_map(|(canonical, sequence)| {
+                let length = sequence_length(&request.words[..request.range.1], index, sequence)?;
+                filling.is_free(index, index + length).then_some((canonical, length))
+            })
+            .max_by_key(|(_, length)| *length);
+        if let Some((canonical, length)) = here
+            && !found.iter().any(|(_, start, end)| *start <= index && index + length <= *end)
+        {
+            found.push((canonical.clone(), index, index + length));
         }
     }
-    best
+    let anchors = entry.anchors.get(&slot.name);
+    let anchored = |start: usize, end: usize| {
+        let before = (request.range.0..start).rev().map(|index| &request.words[index].text);
+        let before = before.into_iter().find(|word| !matches!(word.as_str(), "the" | "a" | "an"));
+        let after = (end < request.range.1).then(|| &request.words[end].text);
+        let stands_before = before.is_some_and(|word| anchors.is_some_and(|anchors| anchors.before.contains(word)));
+        let stands_after = after.is_some_and(|word| anchors.is_some_and(|anchors| anchors.after.contains(word)));
+        usize::from(stands_before) + usize::from(stands_after)
+    };
+    found.into_iter().max_by_key(|(_, start, end)| (anchored(*start, *end), end - start, usize::MAX - start))
 }
 
 fn fill_color(entry: &Entry, slot: &Slot, request: &Request, filling: &mut Filling) {

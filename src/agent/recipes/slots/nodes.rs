@@ -122,7 +122,28 @@ pub fn name_span(name: &str, request: &Request) -> Option<(usize, usize)> {
             }
         }
     }
-    None
+    turned_span(name, request)
+}
+
+/// Where the message says the words of a name in another order: "the chest CT" for `CTChest`.
+fn turned_span(name: &str, request: &Request) -> Option<(usize, usize)> {
+    let sorted = |mut parts: Vec<String>| {
+        parts.sort();
+        parts
+    };
+    let parts: Vec<String> = tokens(name).iter().map(|token| stem(token)).collect();
+    // The first token of an identifier is the whole of it.
+    let parts = if parts.len() > 2 && name.split_whitespace().count() == 1 { parts[1..].to_vec() } else { parts };
+    let count = parts.len();
+    if !(2..=4).contains(&count) {
+        return None;
+    }
+    let wanted = sorted(parts);
+    (request.range.0..request.range.1.saturating_sub(count - 1)).find_map(|start| {
+        let words = &request.words[start..start + count];
+        let plain = words.iter().all(|word| word.kind == WordKind::Word);
+        (plain && sorted(words.iter().map(|word| word.stem.clone()).collect()) == wanted).then_some((start, start + count))
+    })
 }
 
 struct Mention {
@@ -279,7 +300,12 @@ fn part_of_name(entry: &Entry, all: &[SlotValue], request: &Request, filling: &F
             && !option
             && !class_words.iter().any(|(start, end)| (*start..*end).contains(&index))
     };
-    let words: Vec<usize> = (request.range.0..request.range.1).filter(|index| telling(*index)).collect();
+    // What spells the whole name of something else is not a part of this name.
+    let mut whole: Vec<(usize, usize)> = segments(request.scene).iter().filter_map(|value| name_span(&value.bare(), request)).collect();
+    whole.extend(request.scene.nodes.iter().filter_map(|node| name_span(&node.name, request)));
+    let spelt = |index: usize| whole.iter().any(|(start, end)| (*start..*end).contains(&index));
+    let words: Vec<usize> =
+        (request.range.0..request.range.1).filter(|index| telling(*index) && !spelt(*index)).collect();
     let score = |value: &SlotValue| {
         let parts: Vec<String> = tokens(&value.bare()).iter().map(|token| stem(token)).collect();
         words.iter().filter(|index| parts.contains(&request.words[**index].stem)).count()

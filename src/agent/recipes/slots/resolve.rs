@@ -167,6 +167,8 @@ fn class_mention<'a>(slot: &Slot, request: &Request, filling: &Filling) -> Optio
         .class_mentions(&request.words[..request.range.1])
         .into_iter()
         .filter(|(_, start, end)| *start >= request.range.0 && filling.is_free(*start, *end))
+        // "a segmentation" is any, not one of the scene.
+        .filter(|(_, start, _)| *start == 0 || !matches!(request.words[start - 1].text.as_str(), "a" | "an"))
         .find(|(mentioned, _, _)| is_a(mentioned, class) || is_a(class, mentioned))
 }
 
