@@ -182,3 +182,127 @@ fn other_wordings_are_understood() {
     wrong.iter().for_each(|line| println!("  {line}"));
     assert!(good * 100 >= all * 95, "{good} of {all}:\n{}", wrong.join("\n"));
 }
+
+#[derive(Deserialize)]
+struct Cases {
+    #[serde(default)]
+    case: Vec<Case>,
+    #[serde(default)]
+    phrase: Vec<CasePhrase>,
+    #[serde(default)]
+    nomatch: Vec<CasePhrase>,
+}
+
+#[derive(Deserialize)]
+struct Case {
+    recipe: Option<String>,
+    recipes: Option<Vec<String>>,
+    #[serde(default)]
+    setup: Vec<String>,
+    request: String,
+    #[serde(default)]
+    slots: BTreeMap<String, toml::Value>,
+}
+
+#[derive(Deserialize)]
+struct CasePhrase {
+    request: String,
+    recipe: Option<String>,
+}
+
+/// What the recipes that make things would leave in the scene; enough for the names that later requests use.
+fn pretend(scene: &mut SceneSnapshot, context: &mut RecipeContext, found: &RecipeAnswer, book: &RecipeBook) {
+    let RecipeAnswer::Program { parts, .. } = found else { panic!("a set-up must run: {found:?}") };
+    let mut results = Vec::new();
+    for part in parts {
+        let recipe = book.recipe(&part.recipe).expect("a recipe of the book");
+        let slot = |name: &str| part.slots.get(name).cloned().unwrap_or_default();
+        let made: Vec<(&str, &str, String)> = match part.recipe.as_str() {
+            "load-sample-data" => vec![("volume", "vtkMRMLScalarVolumeNode", slot("sample"))],
+            "segment-threshold" => vec![("segmentation", "vtkMRMLSegmentationNode", format!("{} {}", slot("volume"), slot("structure")))],
+            "segment-to-model" => vec![("model", "vtkMRMLModelNode", format!("{} model", slot("segment")))],
+            "move-node" => vec![("transform", "vtkMRMLLinearTransformNode", format!("{} transform", slot("node")))],
+            _ => {
+                let of = |key: &str| recipe.provides.get(key).map(String::as_str);
+                let name = match of("markups").or(of("roi")) {
+                    Some("vtkMRMLMarkupsFiducialNode") => "F",
+                    Some("vtkMRMLMarkupsLineNode") => "L",
+                    Some("vtkMRMLMarkupsAngleNode") => "A",
+                    _ => "R",
+                };
+                ["markups", "roi"].iter().filter_map(|key| Some((*key, of(key)?, name.to_owned()))).collect()
+            }
+        };
+        let mut result = serde_json::Map::new();
+        for (key, class, name) in made {
+            let id = format!("{class}{}", scene.nodes.len() + 1);
+            let mut new = node(&id, &name, class);
+            if key == "segmentation" {
+                let name = slot("structure");
+                let name = name[..1].to_uppercase() + &name[1..];
+                new.content.segments = Some(vec![segment("Segment_1", &name)]);
+                result.insert("segment".into(), "Segment_1".into());
+            }
+            if key == "volume" {
+                scene.selected_volume = Some(id.clone());
+            }
+            scene.nodes.push(new);
+            result.insert(key.into(), id.into());
+        }
+        results.push(serde_json::Value::Object(result));
+    }
+    context.push(parts, &serde_json::Value::Array(results));
+}
+
+/// A slot of a case as the provider words it.
+fn worded(value: &toml::Value) -> String {
+    match value {
+        toml::Value::String(text) => text.clone(),
+        toml::Value::Float(number) => number.to_string(),
+        toml::Value::Boolean(true) => "on".into(),
+        toml::Value::Boolean(false) => "off".into(),
+        toml::Value::Array(items) if items.iter().all(toml::Value::is_array) => {
+            items.iter().map(worded).collect::<Vec<_>>().join(", ")
+        }
+        toml::Value::Array(items) => format!("({})", items.iter().map(worded).collect::<Vec<_>>().join(", ")),
+        other => other.to_string(),
+    }
+}
+
+/// Protects the cases that run against Slicer from failing for the wrong reason: their requests are understood here.
+#[test]
+fn the_cases_are_understood() {
+    let book = book();
+    let cases: Cases = toml::from_str(include_str!("recipes/cases.toml")).expect("cases.toml is TOML");
+    let (mut good, all) = (0, cases.case.len() + cases.phrase.len() + cases.nomatch.len());
+    let mut wrong = Vec::new();
+    for case in &cases.case {
+        let mut scene = SceneSnapshot::default();
+        let mut context = RecipeContext::default();
+        for setup in &case.setup {
+            let found = answer(setup, &scene, None, &context, &book);
+            pretend(&mut scene, &mut context, &found, &book);
+        }
+        let request = case.request.replace("{tmp}", "/tmp/folder");
+        let (recipes, slots, note) = outcome(&answer(&request, &scene, None, &context, &book));
+        let wanted = case.recipes.clone().or(case.recipe.clone().map(|id| vec![id])).unwrap_or_default();
+        let has = |name: &str, value: &toml::Value| slots.iter().any(|part| part.get(name) == Some(&worded(value)));
+        if recipes == wanted && case.slots.iter().all(|(name, value)| has(name, value)) && note.is_empty() {
+            good += 1;
+        } else {
+            wrong.push(format!("{request:60} {wanted:?} {:?} → {recipes:?} {slots:?} {note}", case.slots));
+        }
+    }
+    let scene = full_scene();
+    for phrase in cases.phrase.iter().chain(&cases.nomatch) {
+        let (recipes, _, note) = outcome(&answer(&phrase.request, &scene, None, &RecipeContext::default(), &book));
+        if recipes == phrase.recipe.iter().cloned().collect::<Vec<_>>() {
+            good += 1;
+        } else {
+            wrong.push(format!("{:60} {:?} → {recipes:?} {note}", phrase.request, phrase.recipe));
+        }
+    }
+    println!("{good} of {all} cases");
+    wrong.iter().for_each(|line| println!("  {line}"));
+    assert!(good * 100 >= all * 95, "{good} of {all}:\n{}", wrong.join("\n"));
+}

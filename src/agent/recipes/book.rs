@@ -269,6 +269,7 @@ fn option_stems(slot: &Slot) -> Vec<(String, Vec<String>)> {
             }
         }
     }
+    found.extend(super::slots::table_wordings(slot));
     found
 }
 

@@ -18,7 +18,7 @@ use crate::slicer::SceneSnapshot;
 /// More pieces than this are joined from the end.
 const MOST_PIECES: usize = 8;
 /// What each further part must gain to be worth it.
-const PART_COST: f64 = 0.03;
+const PART_COST: f64 = 0.05;
 /// What it costs one recipe to reach over a place where a new order begins.
 const REACH_COST: f64 = 0.15;
 
@@ -26,6 +26,8 @@ const REACH_COST: f64 = 0.15;
 pub(super) struct Whole<'a> {
     pub message: &'a str,
     pub words: &'a [Word],
+    /// Where classes of nodes are named.
+    pub classes: &'a [(&'static str, usize, usize)],
     pub scene: &'a SceneSnapshot,
     pub context: &'a RecipeContext,
     /// Answers to questions, by part and slot.
@@ -40,8 +42,8 @@ impl<'a> Whole<'a> {
         earlier: &'a [EarlierPart],
         given: &'a BTreeMap<String, SlotValue>,
     ) -> Request<'a> {
-        let (message, words, scene, context) = (self.message, self.words, self.scene, self.context);
-        Request { message, words, range, scene, earlier, context, given }
+        let Self { message, words, classes, scene, context, .. } = *self;
+        Request { message, words, range, classes, scene, earlier, context, given }
     }
 }
 
@@ -57,17 +59,27 @@ pub(super) fn cover(book: &RecipeBook, whole: &Whole) -> Option<Vec<Match>> {
             let range = (pieces[start].0, pieces[end - 1].1);
             let request = whole.request(range, &[], &none);
             let best = rank(book, &request, false).into_iter().find(|found| found.fits(book));
-            let reached = (start + 1..end).filter(|piece| begins_order(book, whole, &pieces, *piece)).count();
-            let cost = REACH_COST * u32::try_from(reached).map_or(f64::INFINITY, f64::from);
-            row[end] = best.map(|found| (found.score - cost, weight(book, &request)));
+            row[end] = best.map(|found| {
+                let known = &book.entries[found.entry].phrasings[found.phrasing].terms;
+                let reached = (start + 1..end).filter(|piece| begins_order(book, whole, &pieces, *piece, known)).count();
+                let cost = REACH_COST * u32::try_from(reached).map_or(f64::INFINITY, f64::from);
+                (found.score - cost, weight(book, &request))
+            });
         }
     }
     let cuts = best_cuts(&scores)?;
     assign(book, whole, &pieces, &cuts)
 }
 
-/// Whether a piece clearly starts something new: after "then" or the end of a sentence, or with a verb that gives an order.
-fn begins_order(book: &RecipeBook, whole: &Whole, pieces: &[(usize, usize)], piece: usize) -> bool {
+/// Whether a piece clearly starts something new: after "then" or the end of a sentence, or with a verb that gives
+/// an order and is not `known` to belong to the phrasing.
+fn begins_order(
+    book: &RecipeBook,
+    whole: &Whole,
+    pieces: &[(usize, usize)],
+    piece: usize,
+    known: &[String],
+) -> bool {
     let (start, end) = pieces[piece];
     let between = &whole.words[pieces[piece - 1].1..start];
     let parted = between
@@ -78,7 +90,7 @@ fn begins_order(book: &RecipeBook, whole: &Whole, pieces: &[(usize, usize)], pie
     let idle_before = |term: &super::lexicon::Term| {
         (start..term.start).all(|index| Lexicon::shared().is_stop(&whole.words[index].text))
     };
-    parted || first.is_some_and(|term| idle_before(&term) && book.is_verb(&term.text))
+    parted || first.is_some_and(|term| idle_before(&term) && book.is_verb(&term.text) && !known.contains(&term.text))
 }
 
 /// Half-open word ranges of the pieces that the message could be cut into.
@@ -96,8 +108,10 @@ fn pieces(whole: &Whole) -> Vec<(usize, usize)> {
         let between_numbers = index > 0
             && words[index - 1].number().is_some()
             && words.get(index + 1).is_some_and(|next| next.number().is_some());
+        let glued = words.get(index + 1).is_some_and(|next| next.start == word.end);
         let cuts = match word.kind {
-            WordKind::Mark(',' | ';' | '.' | '!' | '?' | '&' | '\n') => true,
+            WordKind::Mark('.') => !glued,
+            WordKind::Mark(',' | ';' | '!' | '?' | '&') => true,
             WordKind::Word => matches!(word.text.as_str(), "and" | "then" | "afterwards" | "plus"),
             _ => false,
         };

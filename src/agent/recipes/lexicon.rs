@@ -131,8 +131,8 @@ impl Lexicon {
     }
 
     /// Every place where a class is named: class and half-open range of words, the longest at each place.
-    pub fn class_mentions(&self, words: &[Word]) -> Vec<(&str, usize, usize)> {
-        let mut found: Vec<(&str, usize, usize)> = Vec::new();
+    pub fn class_mentions(&'static self, words: &[Word]) -> Vec<(&'static str, usize, usize)> {
+        let mut found: Vec<(&'static str, usize, usize)> = Vec::new();
         let mut index = 0;
         while index < words.len() {
             let best = self

@@ -262,5 +262,7 @@ pub(super) fn as_earlier(book: &RecipeBook, found: &Match, request: &Request) ->
             value_stems.push(word.stem.clone());
         }
     }
-    EarlierPart { provides: entry.recipe.provides.clone(), value_stems }
+    let is_input = |key: &&String| entry.recipe.slot(key).is_some_and(|slot| slot.kind == SlotKind::Node);
+    let inputs = entry.recipe.provides.keys().filter(is_input).cloned().collect();
+    EarlierPart { provides: entry.recipe.provides.clone(), inputs, value_stems }
 }

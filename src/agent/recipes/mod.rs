@@ -26,6 +26,7 @@ use crate::agent::Plan;
 use crate::knowledge::SlotKind;
 use crate::slicer::{NodeSummary, SceneSnapshot};
 use compound::{Whole, cover};
+use lexicon::Lexicon;
 use matching::{Match, rank};
 
 /// What the provider says to a message.
@@ -151,7 +152,8 @@ fn reply(
     }
     let words = book.words(message, &names(scene));
     let nothing = BTreeMap::new();
-    let whole = Whole { message, words: &words, scene, context, given: &BTreeMap::new() };
+    let classes = Lexicon::shared().class_mentions(&words);
+    let whole = Whole { message, words: &words, classes: &classes, scene, context, given: &BTreeMap::new() };
     let request = whole.request((0, words.len()), &[], &nothing);
     let entry = book.entries.iter().find(|entry| entry.recipe.id == pending.recipe);
     let slot = entry.and_then(|entry| Some((entry, entry.recipe.slot(&pending.slot)?)));
@@ -184,7 +186,8 @@ fn fresh(
     book: &RecipeBook,
 ) -> RecipeAnswer {
     let words = book.words(message, &names(scene));
-    let whole = Whole { message, words: &words, scene, context, given };
+    let classes = Lexicon::shared().class_mentions(&words);
+    let whole = Whole { message, words: &words, classes: &classes, scene, context, given };
     let Some(parts) = cover(book, &whole) else {
         return RecipeAnswer::NoMatch { nearest: nearest(book, &whole) };
     };

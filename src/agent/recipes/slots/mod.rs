@@ -19,6 +19,7 @@ use super::words::{Word, WordKind};
 use crate::knowledge::{Slot, SlotKind};
 use crate::slicer::SceneSnapshot;
 
+pub(super) use named::table_wordings;
 pub(super) use nodes::which_one;
 
 /// What there is to fill slots from.
@@ -28,6 +29,8 @@ pub(super) struct Request<'a> {
     pub words: &'a [Word],
     /// Half-open range of the words that this part of the request consists of.
     pub range: (usize, usize),
+    /// Where the whole message names classes of nodes: class and half-open range of words.
+    pub classes: &'a [(&'static str, usize, usize)],
     pub scene: &'a SceneSnapshot,
     /// Earlier parts of the same request.
     pub earlier: &'a [EarlierPart],
@@ -57,6 +60,8 @@ impl Request<'_> {
 pub(super) struct EarlierPart {
     /// Key of `result` → class.
     pub provides: BTreeMap<String, String>,
+    /// Keys that only hand on what the part was given.
+    pub inputs: Vec<String>,
     /// Stems of the words that stood for its values: "the bone" in a later part is what it made.
     pub value_stems: Vec<String>,
 }

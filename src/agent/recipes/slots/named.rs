@@ -11,6 +11,7 @@ use crate::agent::recipes::value::SlotValue;
 use crate::agent::recipes::words::WordKind;
 use crate::knowledge::{Slot, SlotKind};
 
+/// Canonical value and the words people use for it.
 type Table = &'static [(&'static str, &'static [&'static str])];
 
 const FLAGS: Table = &[
@@ -114,9 +115,9 @@ pub fn fill(entry: &Entry, request: &Request, filling: &mut Filling) {
         }
         if slot.kind == SlotKind::Color {
             fill_color(entry, slot, request, filling);
-        } else if let Some(table) = table_of(slot.kind) {
-            let wordings = wordings(entry, slot, table);
-            if let Some((canonical, start, end)) = longest(entry, slot, &wordings, request, filling) {
+        } else if table_of(slot.kind).is_some() {
+            let wordings = entry.options.get(&slot.name).map_or(&[][..], Vec::as_slice);
+            if let Some((canonical, start, end)) = longest(entry, slot, wordings, request, filling) {
                 let value = match slot.kind {
                     SlotKind::Flag => SlotValue::Flag(matches!(canonical.as_str(), "true" | "on" | "yes" | "show")),
                     _ => SlotValue::Text(canonical),
@@ -140,15 +141,19 @@ fn table_of(kind: SlotKind) -> Option<Table> {
     }
 }
 
-/// Canonical value and stems of each wording. A table's values that the recipe's options leave out are not offered.
-fn wordings(entry: &Entry, slot: &Slot, table: Table) -> Vec<(String, Vec<String>)> {
-    let mut all: Vec<(String, Vec<String>)> = entry.options.get(&slot.name).cloned().unwrap_or_default();
-    for (canonical, words) in table {
-        if slot.options.is_empty() || slot.options.contains_key(*canonical) {
-            all.extend(words.iter().map(|word| ((*canonical).to_owned(), stems(word))));
-        }
+/// Canonical value and stems of each wording that the program itself knows for this slot. Values that the recipe's options
+/// leave out are not offered.
+pub fn table_wordings(slot: &Slot) -> Vec<(String, Vec<String>)> {
+    if slot.kind == SlotKind::Color {
+        return COLORS.iter().map(|(name, _)| ((*name).to_owned(), stems(name))).collect();
     }
-    all
+    let offered = |canonical: &str| slot.options.is_empty() || slot.options.contains_key(canonical);
+    table_of(slot.kind)
+        .unwrap_or_default()
+        .iter()
+        .filter(|(canonical, _)| offered(canonical))
+        .flat_map(|(canonical, words)| words.iter().map(|word| ((*canonical).to_owned(), stems(word))))
+        .collect()
 }
 
 /// The wording that stands where the recipe's phrasings have the slot; else the longest, else the first. A wording inside
@@ -202,8 +207,7 @@ fn fill_color(entry: &Entry, slot: &Slot, request: &Request, filling: &mut Filli
         filling.take(slot, start, end);
         return;
     }
-    let mut wordings = entry.options.get(&slot.name).cloned().unwrap_or_default();
-    wordings.extend(COLORS.iter().map(|(name, _)| ((*name).to_owned(), stems(name))));
+    let wordings = entry.options.get(&slot.name).map_or(&[][..], Vec::as_slice);
     // "red" of "the red slice" is a view, and what is said last is the new colour: "make the red tumour blue".
     let found = (request.range.0..request.range.1).rev().find_map(|index| {
         let names_view = |next: usize| request.words.get(next).is_some_and(|word| matches!(word.stem.as_str(), "slic" | "view"));
@@ -211,9 +215,11 @@ fn fill_color(entry: &Entry, slot: &Slot, request: &Request, filling: &mut Filli
             .iter()
             .filter_map(|(name, sequence)| Some((name, sequence_length(&request.words[..request.range.1], index, sequence)?)))
             .max_by_key(|(_, length)| *length)?;
-        let inside_longer = index > request.range.0 && COLORS.iter().any(|(name, _)| {
-            sequence_length(&request.words[..request.range.1], index - 1, &stems(name)).is_some_and(|longer| longer == length + 1)
-        });
+        // "blue" of "dark blue" is found again one word before.
+        let inside_longer = index > request.range.0
+            && wordings.iter().any(|(_, sequence)| {
+                sequence_length(&request.words[..request.range.1], index - 1, sequence).is_some_and(|longer| longer > length)
+            });
         let free = filling.is_free(index, index + length) && !names_view(index + length) && !inside_longer;
         free.then(|| (canonical.clone(), index, index + length))
     });

@@ -287,8 +287,6 @@ fn by_id(all: &[SlotValue], request: &Request) -> Vec<Mention> {
 
 /// A word that stands in the names of few nodes, and means nothing else to this recipe.
 fn part_of_name(entry: &Entry, all: &[SlotValue], request: &Request, filling: &Filling) -> Option<Mention> {
-    let class_words: Vec<(usize, usize)> =
-        Lexicon::shared().class_mentions(request.words).into_iter().map(|(_, start, end)| (start, end)).collect();
     let telling = |index: usize| {
         let word = &request.words[index];
         let option = entry.options.values().flatten().any(|(_, stems)| stems.iter().any(|stem| *stem == word.stem));
@@ -298,7 +296,7 @@ fn part_of_name(entry: &Entry, all: &[SlotValue], request: &Request, filling: &F
             && !Lexicon::shared().is_stop(&word.text)
             && !entry.phrasings.iter().any(|phrasing| phrasing.terms.contains(&word.stem))
             && !option
-            && !class_words.iter().any(|(start, end)| (*start..*end).contains(&index))
+            && !request.classes.iter().any(|(_, start, end)| (*start..*end).contains(&index))
     };
     // What spells the whole name of something else is not a part of this name.
     let mut whole: Vec<(usize, usize)> = segments(request.scene).iter().filter_map(|value| name_span(&value.bare(), request)).collect();
