@@ -10,7 +10,7 @@ use super::RecipeContext;
 use super::book::RecipeBook;
 use super::lexicon::Lexicon;
 use super::matching::{Match, as_earlier, own_terms, rank};
-use super::slots::{EarlierPart, Request};
+use super::slots::{EarlierPart, Request, all_names};
 use super::value::SlotValue;
 use super::words::{Word, WordKind};
 use crate::slicer::SceneSnapshot;
@@ -43,7 +43,9 @@ impl<'a> Whole<'a> {
         given: &'a BTreeMap<String, SlotValue>,
     ) -> Request<'a> {
         let Self { message, words, classes, scene, context, .. } = *self;
-        Request { message, words, range, classes, scene, earlier, context, given }
+        let mut request = Request { message, words, range, classes, names: Vec::new(), scene, earlier, context, given };
+        request.names = all_names(&request);
+        request
     }
 }
 
@@ -60,7 +62,9 @@ pub(super) fn cover(book: &RecipeBook, whole: &Whole) -> Option<Vec<Match>> {
             let request = whole.request(range, &[], &none);
             let best = rank(book, &request, false).into_iter().find(|found| found.fits(book));
             row[end] = best.map(|found| {
-                let known = &book.entries[found.entry].phrasings[found.phrasing].terms;
+                let phrasing = &book.entries[found.entry].phrasings[found.phrasing];
+                // "… and call it {name}" is one order with two verbs.
+                let known = if phrasing.text.contains(" and ") { &phrasing.terms[..] } else { &[] };
                 let reached = (start + 1..end).filter(|piece| begins_order(book, whole, &pieces, *piece, known)).count();
                 let cost = REACH_COST * u32::try_from(reached).map_or(f64::INFINITY, f64::from);
                 (found.score - cost, weight(book, &request))

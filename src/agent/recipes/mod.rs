@@ -27,7 +27,7 @@ use crate::knowledge::SlotKind;
 use crate::slicer::{NodeSummary, SceneSnapshot};
 use compound::{Whole, cover};
 use lexicon::Lexicon;
-use matching::{Match, rank};
+use matching::{Match, rank, stands_as};
 
 /// What the provider says to a message.
 #[derive(Debug, Clone, PartialEq)]
@@ -236,12 +236,12 @@ fn question(book: &RecipeBook, whole: &Whole, index: usize, part: &Match) -> Opt
 /// "Show the liver in 3D" when nothing is called liver: the default would show something else, so it is asked.
 fn unknown_name(book: &RecipeBook, whole: &Whole, part: &Match) -> Option<(String, String, Vec<SlotValue>)> {
     let recipe = &book.entries[part.entry].recipe;
+    let in_place = |slot: &crate::knowledge::Slot, index| stands_as(&book.entries[part.entry], &slot.name, whole.words, index);
     let unknown_for = |slot: &crate::knowledge::Slot| -> Vec<usize> {
         let could_be_name = |index: &usize| {
             let word = &whole.words[*index];
-            let plain = word.kind == words::WordKind::Word && !word.stem.starts_with('?');
-            word.kind == words::WordKind::Quoted
-                || (plain && (!book.knows(&word.stem) || stands_as(book, whole, part, slot, *index)))
+            let plain = word.kind == words::WordKind::Word && word.text.chars().count() > 1;
+            word.kind == words::WordKind::Quoted || (plain && (!book.knows(&word.stem) || in_place(slot, *index)))
         };
         part.unexplained.iter().copied().filter(could_be_name).collect()
     };
@@ -251,8 +251,8 @@ fn unknown_name(book: &RecipeBook, whole: &Whole, part: &Match) -> Option<(Strin
         let names = matches!(slot.kind, SlotKind::Node | SlotKind::Segment);
         let named = part.phrasing_slots.contains(&slot.name);
         let unknown = if names && unsaid && !given { unknown_for(slot) } else { Vec::new() };
-        let in_place = unknown.iter().any(|index| stands_as(book, whole, part, slot, *index));
-        (!unknown.is_empty() && (named || in_place)).then_some((slot, unknown))
+        let placed = unknown.iter().any(|index| in_place(slot, *index));
+        (!unknown.is_empty() && (named || placed)).then_some((slot, unknown))
     })?;
     let unknown: Vec<&str> = unknown.into_iter().map(|index| whole.words[index].text.as_str()).collect();
     let candidates = slots::all_candidates(slot, whole.scene);
@@ -262,15 +262,6 @@ fn unknown_name(book: &RecipeBook, whole: &Whole, part: &Match) -> Option<(Strin
     let said = unknown.join(" ");
     let text = format!("Nothing here is called \"{said}\". {}", slots::which_one(slot, &candidates));
     Some((slot.name.clone(), text, candidates))
-}
-
-/// Whether a word stands where the recipe's phrasings have the slot.
-fn stands_as(book: &RecipeBook, whole: &Whole, part: &Match, slot: &crate::knowledge::Slot, index: usize) -> bool {
-    let Some(anchors) = book.entries[part.entry].anchors.get(&slot.name) else { return false };
-    let before = whole.words[..index].iter().rev().find(|word| !matches!(word.text.as_str(), "the" | "a" | "an"));
-    let after = whole.words.get(index + 1);
-    before.is_some_and(|word| anchors.before.contains(&word.text))
-        && after.is_none_or(|word| anchors.after.contains(&word.text))
 }
 
 /// The three recipes that come nearest, with something to say that works.

@@ -20,7 +20,7 @@ use crate::knowledge::{Slot, SlotKind};
 use crate::slicer::SceneSnapshot;
 
 pub(super) use named::table_wordings;
-pub(super) use nodes::which_one;
+pub(super) use nodes::{all_names, which_one};
 
 /// What there is to fill slots from.
 pub(super) struct Request<'a> {
@@ -31,6 +31,8 @@ pub(super) struct Request<'a> {
     pub range: (usize, usize),
     /// Where the whole message names classes of nodes: class and half-open range of words.
     pub classes: &'a [(&'static str, usize, usize)],
+    /// Nodes and segments whose whole name this part spells, with the range of words.
+    pub names: Vec<(SlotValue, usize, usize)>,
     pub scene: &'a SceneSnapshot,
     /// Earlier parts of the same request.
     pub earlier: &'a [EarlierPart],
@@ -119,9 +121,7 @@ impl Filling {
     }
 
     fn take(&mut self, slot: &Slot, start: usize, end: usize) {
-        for word in &mut self.taken[start..end] {
-            *word = Some(slot.name.clone());
-        }
+        self.taken[start..end].fill(Some(slot.name.clone()));
     }
 
     fn is_free(&self, start: usize, end: usize) -> bool {

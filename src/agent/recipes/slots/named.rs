@@ -57,12 +57,12 @@ const LAYOUTS: Table = &[
 ];
 
 const AXES: Table = &[
-    ("A", &["anterior", "front", "from the front", "frontal", "anteriorly", "forward", "ventral", "ap"]),
-    ("P", &["posterior", "back", "behind", "from behind", "from the back", "rear", "posteriorly", "backward", "dorsal"]),
+    ("A", &["anterior", "front", "from the front", "frontal", "anteriorly", "forward", "ventral", "a", "y"]),
+    ("P", &["posterior", "back", "behind", "from behind", "from the back", "rear", "posteriorly", "backward", "dorsal", "p"]),
     ("L", &["left", "patient left", "from the left", "left side", "l"]),
-    ("R", &["right", "patient right", "from the right", "right side", "r"]),
-    ("S", &["superior", "top", "above", "from above", "from the top", "head", "up", "upward", "cranial", "superiorly"]),
-    ("I", &["inferior", "bottom", "below", "from below", "from the bottom", "feet", "down", "downward", "caudal", "inferiorly", "foot"]),
+    ("R", &["right", "patient right", "from the right", "right side", "r", "x"]),
+    ("S", &["superior", "top", "above", "from above", "from the top", "head", "up", "upward", "cranial", "superiorly", "s", "z"]),
+    ("I", &["inferior", "bottom", "below", "from below", "from the bottom", "feet", "down", "downward", "caudal", "inferiorly", "foot", "i"]),
 ];
 
 /// Colour names and their RGB values from 0 to 255.
@@ -117,13 +117,15 @@ pub fn fill(entry: &Entry, request: &Request, filling: &mut Filling) {
             fill_color(entry, slot, request, filling);
         } else if table_of(slot.kind).is_some() {
             let wordings = entry.options.get(&slot.name).map_or(&[][..], Vec::as_slice);
-            if let Some((canonical, start, end)) = longest(entry, slot, wordings, request, filling) {
+            if let Some(found) = longest(entry, slot, wordings, request, filling) {
                 let value = match slot.kind {
-                    SlotKind::Flag => SlotValue::Flag(matches!(canonical.as_str(), "true" | "on" | "yes" | "show")),
-                    _ => SlotValue::Text(canonical),
+                    SlotKind::Flag => SlotValue::Flag(matches!(found.canonical, "true" | "on" | "yes" | "show")),
+                    _ => SlotValue::Text(found.canonical.to_owned()),
                 };
                 filling.put(slot, value, Source::Said);
-                filling.take(slot, start, end);
+                for index in found.words {
+                    filling.take(slot, index, index + 1);
+                }
             }
         }
     }
@@ -156,40 +158,80 @@ pub fn table_wordings(slot: &Slot) -> Vec<(String, Vec<String>)> {
         .collect()
 }
 
+/// A wording in the part: its canonical value and the words it takes.
+struct Found<'a> {
+    canonical: &'a str,
+    words: Vec<usize>,
+}
+
 /// The wording that stands where the recipe's phrasings have the slot; else the longest, else the first. A wording inside
 /// a longer one is not seen.
-fn longest(
+fn longest<'a>(
     entry: &Entry,
     slot: &Slot,
-    wordings: &[(String, Vec<String>)],
+    wordings: &'a [(String, Vec<String>)],
     request: &Request,
     filling: &Filling,
-) -> Option<(String, usize, usize)> {
-    let mut found: Vec<(String, usize, usize)> = Vec::new();
+) -> Option<Found<'a>> {
+    let mut found: Vec<Found> = Vec::new();
     for index in request.range.0..request.range.1 {
         let here = wordings
             .iter()
             .filter_map(|(canonical, sequence)| {
                 let length = sequence_length(&request.words[..request.range.1], index, sequence)?;
-                filling.is_free(index, index + length).then_some((canonical, length))
+                let letter = sequence.len() == 1 && sequence[0].chars().count() == 1;
+                let seen = !letter || stands_for_axis(entry, slot, request, index);
+                (seen && filling.is_free(index, index + length)).then_some((canonical, length))
             })
             .max_by_key(|(_, length)| *length);
         if let Some((canonical, length)) = here
-            && !found.iter().any(|(_, start, end)| *start <= index && index + length <= *end)
+            && !found.iter().any(|other| other.words.contains(&index))
         {
-            found.push((canonical.clone(), index, index + length));
+            found.push(Found { canonical, words: (index..index + length).collect() });
         }
     }
+    if found.is_empty() {
+        return parted(wordings, request, filling);
+    }
     let anchors = entry.anchors.get(&slot.name);
-    let anchored = |start: usize, end: usize| {
-        let before = (request.range.0..start).rev().map(|index| &request.words[index].text);
-        let before = before.into_iter().find(|word| !matches!(word.as_str(), "the" | "a" | "an"));
-        let after = (end < request.range.1).then(|| &request.words[end].text);
-        let stands_before = before.is_some_and(|word| anchors.is_some_and(|anchors| anchors.before.contains(word)));
-        let stands_after = after.is_some_and(|word| anchors.is_some_and(|anchors| anchors.after.contains(word)));
-        usize::from(stands_before) + usize::from(stands_after)
+    let anchored = |found: &Found| {
+        let start = found.words.first().copied().unwrap_or_default();
+        let end = found.words.last().copied().unwrap_or_default() + 1;
+        let before = word_before(request, start).is_some_and(|word| anchors.is_some_and(|anchors| anchors.before.contains(word)));
+        let after = (end < request.range.1).then(|| request.words[end].text.as_str());
+        let after = after.is_some_and(|word| anchors.is_some_and(|anchors| anchors.after.contains(word)));
+        usize::from(before) + usize::from(after)
     };
-    found.into_iter().max_by_key(|(_, start, end)| (anchored(*start, *end), end - start, usize::MAX - start))
+    found.into_iter().max_by_key(|found| {
+        (anchored(found), found.words.len(), usize::MAX - found.words.first().copied().unwrap_or_default())
+    })
+}
+
+/// A verb whose particle stands apart: "turn the segment on", "make it visible".
+fn parted<'a>(wordings: &'a [(String, Vec<String>)], request: &Request, filling: &Filling) -> Option<Found<'a>> {
+    const MOST_BETWEEN: usize = 6;
+    let range = request.range.0..request.range.1;
+    wordings.iter().filter(|(_, sequence)| sequence.len() == 2).find_map(|(canonical, sequence)| {
+        let particle = matches!(sequence[1].as_str(), "on" | "off") || sequence[1].ends_with("visibl");
+        let first = range.clone().find(|index| request.words[*index].stem == sequence[0] && filling.is_free(*index, index + 1))?;
+        let second = (first + 1..range.end.min(first + 2 + MOST_BETWEEN)).find(|index| request.words[*index].stem == sequence[1])?;
+        (particle && filling.is_free(second, second + 1)).then(|| Found { canonical, words: vec![first, second] })
+    })
+}
+
+/// Whether a single letter is meant as an axis: "around S", "the z axis", but not "a" and "I" of a sentence.
+fn stands_for_axis(entry: &Entry, slot: &Slot, request: &Request, index: usize) -> bool {
+    let raw = request.raw(index, index + 1);
+    let anchors = entry.anchors.get(&slot.name);
+    let before = word_before(request, index).is_some_and(|word| anchors.is_some_and(|anchors| anchors.before.contains(word)));
+    let after = request.words.get(index + 1).is_some_and(|word| matches!(word.stem.as_str(), "axis" | "direction" | "sid" | "-"));
+    raw.chars().all(char::is_uppercase) && before || after
+}
+
+/// The word before, without articles.
+fn word_before<'a>(request: &'a Request, index: usize) -> Option<&'a str> {
+    let before = (request.range.0..index).rev().map(|index| request.words[index].text.as_str());
+    before.into_iter().find(|word| !matches!(*word, "the" | "a" | "an"))
 }
 
 fn fill_color(entry: &Entry, slot: &Slot, request: &Request, filling: &mut Filling) {

@@ -146,6 +146,16 @@ fn turned_span(name: &str, request: &Request) -> Option<(usize, usize)> {
     })
 }
 
+/// All nodes and segments whose whole name the part spells.
+pub fn all_names(request: &Request) -> Vec<(SlotValue, usize, usize)> {
+    let nodes = request.scene.nodes.iter().map(value);
+    segments(request.scene)
+        .into_iter()
+        .chain(nodes)
+        .filter_map(|value| name_span(&value.bare(), request).map(|(start, end)| (value, start, end)))
+        .collect()
+}
+
 struct Mention {
     value: SlotValue,
     start: usize,
@@ -251,9 +261,9 @@ fn word_before<'a>(request: &'a Request, start: usize) -> Option<&'a str> {
 
 fn whole_names(all: &[SlotValue], request: &Request, filling: &Filling) -> Vec<Mention> {
     let mut found: Vec<Mention> = Vec::new();
-    for value in all {
-        let Some((start, end)) = name_span(&value.bare(), request) else { continue };
-        if !filling.is_free(start, end) {
+    for (value, start, end) in &request.names {
+        let (start, end) = (*start, *end);
+        if !all.contains(value) || !filling.is_free(start, end) {
             continue;
         }
         match found.iter_mut().find(|mention| mention.start == start && mention.end == end) {
@@ -299,11 +309,12 @@ fn part_of_name(entry: &Entry, all: &[SlotValue], request: &Request, filling: &F
             && !request.classes.iter().any(|(_, start, end)| (*start..*end).contains(&index))
     };
     // What spells the whole name of something else is not a part of this name.
-    let mut whole: Vec<(usize, usize)> = segments(request.scene).iter().filter_map(|value| name_span(&value.bare(), request)).collect();
-    whole.extend(request.scene.nodes.iter().filter_map(|node| name_span(&node.name, request)));
-    let spelt = |index: usize| whole.iter().any(|(start, end)| (*start..*end).contains(&index));
+    let spelt = |index: usize| request.names.iter().any(|(_, start, end)| (*start..*end).contains(&index));
     let words: Vec<usize> =
         (request.range.0..request.range.1).filter(|index| telling(*index) && !spelt(*index)).collect();
+    if words.is_empty() {
+        return None;
+    }
     let score = |value: &SlotValue| {
         let parts: Vec<String> = tokens(&value.bare()).iter().map(|token| stem(token)).collect();
         words.iter().filter(|index| parts.contains(&request.words[**index].stem)).count()
@@ -317,7 +328,14 @@ fn part_of_name(entry: &Entry, all: &[SlotValue], request: &Request, filling: &F
     while words.contains(&end) && parts.contains(&request.words[end].stem) {
         end += 1;
     }
-    Some(Mention { value, start, end, rivals: best.cloned().collect() })
+    let rivals: Vec<SlotValue> = best.cloned().collect();
+    // "The skull segment" is no model whose name has "skull" in it.
+    let is_node = matches!(value, SlotValue::Node { .. });
+    let says_segment = |index: usize| request.words.get(index).is_some_and(|word| word.stem == "segment");
+    if is_node && (says_segment(end) || (start > request.range.0 && says_segment(start - 1) && start - 1 > request.range.0)) {
+        return None;
+    }
+    Some(Mention { value, start, end, rivals })
 }
 
 /// A question for a slot that the scene cannot fill.

@@ -109,7 +109,7 @@ fn fill_node(entry: &Entry, slot: &Slot, request: &Request, owner: Option<&str>,
         return;
     }
     let mut all = candidates(slot, request.scene);
-    let mention = class_mention(slot, request, filling);
+    let mention = class_mention(entry, slot, request, filling);
     if let Some((mentioned, start, end)) = mention {
         let closer: Vec<_> = all.iter().copied().filter(|node| fits(node, mentioned)).collect();
         if !closer.is_empty() {
@@ -159,7 +159,7 @@ fn only<'a, T>(all: &[&'a T]) -> Option<&'a T> {
 }
 
 /// Words in the part that name the slot's class or one above or below it.
-fn class_mention(slot: &Slot, request: &Request, filling: &Filling) -> Option<(&'static str, usize, usize)> {
+fn class_mention(entry: &Entry, slot: &Slot, request: &Request, filling: &Filling) -> Option<(&'static str, usize, usize)> {
     let class = slot.class.as_deref().unwrap_or("vtkMRMLNode");
     request
         .classes
@@ -168,7 +168,15 @@ fn class_mention(slot: &Slot, request: &Request, filling: &Filling) -> Option<(&
         .filter(|(_, start, end)| *start >= request.range.0 && *end <= request.range.1 && filling.is_free(*start, *end))
         // "a segmentation" is any, not one of the scene.
         .filter(|(_, start, _)| *start == 0 || !matches!(request.words[start - 1].text.as_str(), "a" | "an"))
-        .find(|(mentioned, _, _)| is_a(mentioned, class) || is_a(class, mentioned))
+        .filter(|(mentioned, _, _)| is_a(mentioned, class) || is_a(class, mentioned))
+        // "Harden the transform of the points": the points are meant, the transform belongs to the order.
+        .min_by_key(|(_, start, end)| {
+            let literal = (*start..*end).all(|index| {
+                entry.phrasings.iter().filter(|phrasing| phrasing.terms.contains(&request.words[index].stem)).count() * 2
+                    > entry.phrasings.len()
+            });
+            (literal, *start)
+        })
 }
 
 /// Whether a node's name holds the abbreviation by which it was called ("CT", "MR").
