@@ -27,8 +27,10 @@ fn segment(id: &str, name: &str) -> SegmentSummary {
 /// A scene with one node of each kind, two volumes (the CT is selected) and two segments.
 fn full_scene() -> SceneSnapshot {
     let mut segmentation = node("vtkMRMLSegmentationNode1", "CTChest bone", "vtkMRMLSegmentationNode");
-    segmentation.content =
-        NodeContent { segments: Some(vec![segment("S1", "Bone"), segment("S2", "Left lung")]), ..NodeContent::default() };
+    segmentation.content = NodeContent {
+        segments: Some(vec![segment("S1", "Bone"), segment("S2", "Left lung")]),
+        ..NodeContent::default()
+    };
     SceneSnapshot {
         selected_volume: Some("vtkMRMLScalarVolumeNode2".into()),
         nodes: vec![
@@ -84,9 +86,10 @@ fn example(slot: &Slot) -> String {
 }
 
 fn filled(recipe: &Recipe, phrasing: &str) -> String {
-    recipe.slots.iter().fold(phrasing.to_owned(), |text, slot| {
-        text.replace(&format!("{{{}}}", slot.name), &example(slot))
-    })
+    recipe
+        .slots
+        .iter()
+        .fold(phrasing.to_owned(), |text, slot| text.replace(&format!("{{{}}}", slot.name), &example(slot)))
 }
 
 /// The recipes of an answer, and the slots of its parts.
@@ -97,9 +100,18 @@ fn outcome(answer: &RecipeAnswer) -> (Vec<String>, Vec<BTreeMap<String, String>>
             parts.iter().map(|part| part.slots.clone()).collect(),
             String::new(),
         ),
-        RecipeAnswer::Ask { recipe, slot, question, .. } => (vec![recipe.clone()], Vec::new(), format!("{slot}: {question}")),
+        RecipeAnswer::Ask { recipe, slot, question, .. } => {
+            (vec![recipe.clone()], Vec::new(), format!("{slot}: {question}"))
+        }
         RecipeAnswer::NoMatch { .. } => (Vec::new(), Vec::new(), "no match".into()),
     }
+}
+
+/// Whether a program is Python without a mistake in its grammar.
+fn is_python(code: &str) -> bool {
+    let mut parser = tree_sitter::Parser::new();
+    parser.set_language(&tree_sitter_python::LANGUAGE.into()).expect("the grammar suits the parser");
+    parser.parse(code, None).is_some_and(|tree| !tree.root_node().has_error())
 }
 
 /// Protects each recipe from being hidden by another: its own phrasings must find it, and one slot of each kind is read.
@@ -112,7 +124,12 @@ fn recipes_are_found_by_their_own_phrasings() {
     for recipe in book.recipes() {
         for phrasing in &recipe.phrasings {
             let message = filled(recipe, phrasing);
-            let (recipes, _, note) = outcome(&answer(&message, &scene, None, &RecipeContext::default(), &book));
+            let found = answer(&message, &scene, None, &RecipeContext::default(), &book);
+            if let RecipeAnswer::Program { code, plan, .. } = &found {
+                assert!(is_python(code), "{message}:\n{code}");
+                assert!(!plan.steps.is_empty() && !plan.task_summary.contains("{{"), "{message}: {plan:?}");
+            }
+            let (recipes, _, note) = outcome(&found);
             all += 1;
             if recipes == [recipe.id.clone()] {
                 good += 1;
@@ -165,10 +182,14 @@ fn other_wordings_are_understood() {
         let asked = matches!(&found, RecipeAnswer::Ask { slot, .. } if phrase.ask.as_ref() == Some(slot));
         let last = slots.last().cloned().unwrap_or_default();
         let same = phrase.slots.iter().all(|(name, value)| last.get(name) == Some(value));
-        if (recipes == phrase.recipes && same && phrase.ask.is_none()) || (asked && phrase.recipes.ends_with(&recipes)) {
+        if (recipes == phrase.recipes && same && phrase.ask.is_none()) || (asked && phrase.recipes.ends_with(&recipes))
+        {
             good += 1;
         } else {
-            wrong.push(format!("{:60} {:?} {:?} → {recipes:?} {last:?} {note}", phrase.text, phrase.recipes, phrase.slots));
+            wrong.push(format!(
+                "{:60} {:?} {:?} → {recipes:?} {last:?} {note}",
+                phrase.text, phrase.recipes, phrase.slots
+            ));
         }
     }
     for nomatch in &wordings.nomatch {
@@ -219,7 +240,9 @@ fn pretend(scene: &mut SceneSnapshot, context: &mut RecipeContext, found: &Recip
         let slot = |name: &str| part.slots.get(name).cloned().unwrap_or_default();
         let made: Vec<(&str, &str, String)> = match part.recipe.as_str() {
             "load-sample-data" => vec![("volume", "vtkMRMLScalarVolumeNode", slot("sample"))],
-            "segment-threshold" => vec![("segmentation", "vtkMRMLSegmentationNode", format!("{} {}", slot("volume"), slot("structure")))],
+            "segment-threshold" => {
+                vec![("segmentation", "vtkMRMLSegmentationNode", format!("{} {}", slot("volume"), slot("structure")))]
+            }
             "segment-to-model" => vec![("model", "vtkMRMLModelNode", format!("{} model", slot("segment")))],
             "move-node" => vec![("transform", "vtkMRMLLinearTransformNode", format!("{} transform", slot("node")))],
             _ => {
@@ -236,6 +259,13 @@ fn pretend(scene: &mut SceneSnapshot, context: &mut RecipeContext, found: &Recip
         let mut result = serde_json::Map::new();
         for (key, class, name) in made {
             let id = format!("{class}{}", scene.nodes.len() + 1);
+            // Slicer makes default names unique.
+            let same = scene
+                .nodes
+                .iter()
+                .filter(|node| node.name == name || node.name.starts_with(&format!("{name}_")))
+                .count();
+            let name = if same > 0 { format!("{name}_{same}") } else { name };
             let mut new = node(&id, &name, class);
             if key == "segmentation" {
                 let name = slot("structure");

@@ -157,10 +157,7 @@ mod tests {
 
     fn files() -> KnowledgeFiles {
         let long = (0..2_000).map(|n| format!("line {n}\n")).collect::<String>();
-        KnowledgeFiles::new(vec![
-            ("recipes/a.md".into(), "one\nTwo\nthree\n".into()),
-            ("recipes/long.md".into(), long),
-        ])
+        KnowledgeFiles::new(vec![("recipes/a.md".into(), "one\nTwo\nthree\n".into()), ("recipes/long.md".into(), long)])
     }
 
     /// Protects the fence around the knowledge roots.

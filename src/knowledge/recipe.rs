@@ -239,7 +239,10 @@ pub fn parse(path: &str, text: &str) -> Result<Recipe, RecipeError> {
     let code = cut(&code_text, code_line + 1, &fail)?;
     check_holes(&code, &front.slots, false).map_err(|(line, message)| fail(code_line + 1 + line, message))?;
     if let Some(line) = hole_in_quotes(&code) {
-        return Err(fail(code_line + 1 + line, "a slot stands inside quotes; it is already a Python expression".into()));
+        return Err(fail(
+            code_line + 1 + line,
+            "a slot stands inside quotes; it is already a Python expression".into(),
+        ));
     }
     if !code_text.contains("result") {
         return Err(fail(code_line, "the code never sets `result`".into()));
@@ -369,11 +372,7 @@ fn check_slot(slot: &Slot) -> Result<(), String> {
 
 /// The names in `{…}` of a phrasing.
 pub fn phrasing_slots(phrasing: &str) -> Vec<&str> {
-    phrasing
-        .split('{')
-        .skip(1)
-        .filter_map(|rest| rest.split_once('}').map(|(name, _)| name))
-        .collect()
+    phrasing.split('{').skip(1).filter_map(|rest| rest.split_once('}').map(|(name, _)| name)).collect()
 }
 
 fn check_holes(template: &Template, slots: &[Slot], with_result: bool) -> Result<(), (usize, String)> {

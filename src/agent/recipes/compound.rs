@@ -65,7 +65,8 @@ pub(super) fn cover(book: &RecipeBook, whole: &Whole) -> Option<Vec<Match>> {
                 let phrasing = &book.entries[found.entry].phrasings[found.phrasing];
                 // "… and call it {name}" is one order with two verbs.
                 let known = if phrasing.text.contains(" and ") { &phrasing.terms[..] } else { &[] };
-                let reached = (start + 1..end).filter(|piece| begins_order(book, whole, &pieces, *piece, known)).count();
+                let reached =
+                    (start + 1..end).filter(|piece| begins_order(book, whole, &pieces, *piece, known)).count();
                 let cost = REACH_COST * u32::try_from(reached).map_or(f64::INFINITY, f64::from);
                 (found.score - cost, weight(book, &request))
             });
@@ -77,18 +78,12 @@ pub(super) fn cover(book: &RecipeBook, whole: &Whole) -> Option<Vec<Match>> {
 
 /// Whether a piece clearly starts something new: after "then" or the end of a sentence, or with a verb that gives
 /// an order and is not `known` to belong to the phrasing.
-fn begins_order(
-    book: &RecipeBook,
-    whole: &Whole,
-    pieces: &[(usize, usize)],
-    piece: usize,
-    known: &[String],
-) -> bool {
+fn begins_order(book: &RecipeBook, whole: &Whole, pieces: &[(usize, usize)], piece: usize, known: &[String]) -> bool {
     let (start, end) = pieces[piece];
     let between = &whole.words[pieces[piece - 1].1..start];
-    let parted = between
-        .iter()
-        .any(|word| word.is("then") || word.is("afterwards") || matches!(word.kind, WordKind::Mark(';' | '.' | '!' | '?')));
+    let parted = between.iter().any(|word| {
+        word.is("then") || word.is("afterwards") || matches!(word.kind, WordKind::Mark(';' | '.' | '!' | '?'))
+    });
     let none = BTreeMap::new();
     let first = own_terms(&whole.request((start, end), &[], &none)).into_iter().next();
     let idle_before = |term: &super::lexicon::Term| {
@@ -156,11 +151,14 @@ fn weight(book: &RecipeBook, request: &Request) -> f64 {
     own_terms(request).iter().map(|term| book.weight(&term.text)).sum::<f64>().max(0.1)
 }
 
+/// Sum of weighted scores, sum of weights, and the runs of pieces that gave them.
+type Cuts = (f64, f64, Vec<(usize, usize)>);
+
 /// The runs of pieces with the best mean score, fewest parts preferred, as half-open ranges of piece indices.
 fn best_cuts(scores: &[Vec<Option<(f64, f64)>>]) -> Option<Vec<(usize, usize)>> {
     let count = scores.len();
-    // Per end: weighted score, weight, and the runs so far.
-    let mut best: Vec<Option<(f64, f64, Vec<(usize, usize)>)>> = vec![None; count + 1];
+    // Per number of pieces: the best way to cover them.
+    let mut best: Vec<Option<Cuts>> = vec![None; count + 1];
     best[0] = Some((0.0, 0.0, Vec::new()));
     let value = |score: f64, weight: f64, parts: usize| {
         let further = u32::try_from(parts.saturating_sub(1)).map_or(f64::INFINITY, f64::from);
@@ -168,7 +166,8 @@ fn best_cuts(scores: &[Vec<Option<(f64, f64)>>]) -> Option<Vec<(usize, usize)>> 
     };
     for end in 1..=count {
         for start in 0..end {
-            let (Some((score, weight, runs)), Some((own, own_weight))) = (best[start].clone(), scores[start][end]) else {
+            let (Some((score, weight, runs)), Some((own, own_weight))) = (best[start].clone(), scores[start][end])
+            else {
                 continue;
             };
             let (score, weight) = (score + own * own_weight, weight + own_weight);
@@ -209,6 +208,7 @@ fn assign(book: &RecipeBook, whole: &Whole, pieces: &[(usize, usize)], cuts: &[(
 fn best_of(ranked: Vec<Match>, book: &RecipeBook) -> Option<Match> {
     let first = ranked.into_iter().next()?;
     let slack = Match { score: first.score + 0.11, ..first.clone() };
-    let impossible = first.filling.slots.values().any(|filled| filled.question.as_ref().is_some_and(|question| question.impossible));
+    let impossible =
+        first.filling.slots.values().any(|filled| filled.question.as_ref().is_some_and(|question| question.impossible));
     (first.fits(book) || (impossible && slack.fits(book))).then_some(first)
 }

@@ -100,14 +100,8 @@ fn try_entry(
 ) -> Match {
     let entry = &book.entries[index];
     let filling = fill(entry, request);
-    let mut best = Match {
-        entry: index,
-        score: -1.0,
-        filling,
-        unexplained: Vec::new(),
-        phrasing_slots: Vec::new(),
-        phrasing: 0,
-    };
+    let mut best =
+        Match { entry: index, score: -1.0, filling, unexplained: Vec::new(), phrasing_slots: Vec::new(), phrasing: 0 };
     for (number, phrasing) in entry.phrasings.iter().enumerate() {
         let (score, unexplained) = compare(book, entry, phrasing, request, terms, &best.filling);
         if score > best.score {
@@ -121,7 +115,11 @@ fn try_entry(
     best.score = best.score * (1.0 - RETRIEVAL_SHARE) + found * RETRIEVAL_SHARE;
     if plausible {
         let impossible = |name: &String| {
-            best.filling.slots.get(name).and_then(|filled| filled.question.as_ref()).is_some_and(|question| question.impossible)
+            best.filling
+                .slots
+                .get(name)
+                .and_then(|filled| filled.question.as_ref())
+                .is_some_and(|question| question.impossible)
         };
         if entry.recipe.slots.iter().any(|slot| impossible(&slot.name)) {
             best.score -= IMPOSSIBLE_COST;
@@ -171,7 +169,9 @@ fn compare(
     let (precision, unexplained) = explained(book, entry, &distinct, request, terms, filling);
     let order = 1.0 - ORDER_COST * inversions(&phrasing.terms, terms);
     // A question or a negation that the phrasing does not have turns the request into another.
-    let turned = terms.iter().any(|term| term.text.starts_with('?') && !distinct.contains(term.text.as_str()) && !took(filling, term));
+    let turned = terms
+        .iter()
+        .any(|term| term.text.starts_with('?') && !distinct.contains(term.text.as_str()) && !took(filling, term));
     let score = recall.powf(0.45) * precision.powf(0.55) * order * if turned { TURNED_FACTOR } else { 1.0 };
     (score * (1.0 - LITERAL_SHARE) + LITERAL_SHARE * (literal / 2.0).min(1.0), unexplained)
 }
@@ -218,7 +218,8 @@ fn inversions(phrasing: &[String], terms: &[Term]) -> f64 {
 fn filling_says(entry: &Entry, filling: &Filling, term: &str, request: &Request) -> bool {
     let (start, end) = request.range;
     (start..end).any(|index| {
-        let by_word_slot = filling.taken[index].as_ref().and_then(|name| entry.recipe.slot(name)).is_some_and(is_word_slot);
+        let by_word_slot =
+            filling.taken[index].as_ref().and_then(|name| entry.recipe.slot(name)).is_some_and(is_word_slot);
         by_word_slot && request.words[index].stem == term
     })
 }

@@ -121,7 +121,8 @@ impl RecipeContext {
 }
 
 /// Replies that drop the question.
-const CANCEL: &[&str] = &["cancel", "never mind", "nevermind", "forget it", "stop", "none", "no", "nothing", "abort", "leave it"];
+const CANCEL: &[&str] =
+    &["cancel", "never mind", "nevermind", "forget it", "stop", "none", "no", "nothing", "abort", "leave it"];
 
 /// Answers a message. `pending` is the open question of the turn before, if there is one.
 pub fn answer(
@@ -236,7 +237,8 @@ fn question(book: &RecipeBook, whole: &Whole, index: usize, part: &Match) -> Opt
 /// "Show the liver in 3D" when nothing is called liver: the default would show something else, so it is asked.
 fn unknown_name(book: &RecipeBook, whole: &Whole, part: &Match) -> Option<(String, String, Vec<SlotValue>)> {
     let recipe = &book.entries[part.entry].recipe;
-    let in_place = |slot: &crate::knowledge::Slot, index| stands_as(&book.entries[part.entry], &slot.name, whole.words, index);
+    let in_place =
+        |slot: &crate::knowledge::Slot, index| stands_as(&book.entries[part.entry], &slot.name, whole.words, index);
     let unknown_for = |slot: &crate::knowledge::Slot| -> Vec<usize> {
         let could_be_name = |index: &usize| {
             let word = &whole.words[*index];
@@ -310,7 +312,10 @@ fn number_example(slot: &crate::knowledge::Slot) -> String {
     }
     let (low, high) = (slot.minimum.unwrap_or(f64::MIN), slot.maximum.unwrap_or(f64::MAX));
     let round = [100.0, 10.0, 5.0, 1.0, 0.5];
-    round.into_iter().find(|value| (low..=high).contains(value)).map_or_else(|| low.to_string(), |value| value.to_string())
+    round
+        .into_iter()
+        .find(|value| (low..=high).contains(value))
+        .map_or_else(|| low.to_string(), |value| value.to_string())
 }
 
 /// Every name of the scene, so that a name is not taken for a misspelt word.

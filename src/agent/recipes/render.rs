@@ -50,7 +50,8 @@ fn rendered_string(text: &str, filling: &Filling) -> Value {
     // An id or a name that is not known before the run is left out of a check rather than guessed.
     if let [Piece::Hole(hole)] = &template.pieces[..]
         && matches!(hole.format.as_deref(), Some("id" | "regex" | "name"))
-        && let Some(SlotValue::Earlier { .. } | SlotValue::Nothing) = filling.slots.get(&hole.name).map(|filled| &filled.value)
+        && let Some(SlotValue::Earlier { .. } | SlotValue::Nothing) =
+            filling.slots.get(&hole.name).map(|filled| &filled.value)
     {
         return Value::Null;
     }
@@ -73,8 +74,7 @@ pub(super) fn joined(plans: Vec<Plan>) -> Plan {
     plans
         .into_iter()
         .reduce(|mut whole, next| {
-            whole.task_summary =
-                format!("{} Then: {}", whole.task_summary.trim(), next.task_summary.trim());
+            whole.task_summary = format!("{} Then: {}", whole.task_summary.trim(), next.task_summary.trim());
             if rank(&next.risk_level) > rank(&whole.risk_level) {
                 whole.risk_level = next.risk_level;
             }

@@ -81,9 +81,7 @@ impl SlotValue {
             SlotValue::Flag(false) => "off".to_owned(),
             SlotValue::Color(_, name) => name.clone(),
             SlotValue::Point(point) => words_of_point(point),
-            SlotValue::Points(points) => {
-                points.iter().map(words_of_point).collect::<Vec<_>>().join(", ")
-            }
+            SlotValue::Points(points) => points.iter().map(words_of_point).collect::<Vec<_>>().join(", "),
             SlotValue::Earlier { part, class, .. } => format!("the {} of step {}", class_words(class), part + 1),
             SlotValue::Nothing => "not given".to_owned(),
         }
@@ -150,7 +148,8 @@ pub fn python_string(text: &str) -> String {
             // Control characters, marks that turn the writing direction, odd spaces: seen, not hidden.
             c => {
                 let code = u32::from(c);
-                let written = if code > 0xFFFF { write!(literal, "\\U{code:08x}") } else { write!(literal, "\\u{code:04x}") };
+                let written =
+                    if code > 0xFFFF { write!(literal, "\\U{code:08x}") } else { write!(literal, "\\u{code:04x}") };
                 debug_assert!(written.is_ok(), "writing to a String cannot fail");
             }
         }

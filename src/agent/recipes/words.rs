@@ -222,7 +222,8 @@ fn path_length(rest: &str) -> Option<usize> {
     let drive = letters.next().is_some_and(|c| c.is_ascii_alphabetic())
         && letters.next() == Some(':')
         && matches!(letters.next(), Some('/' | '\\'));
-    if !(drive || rest.starts_with('/') || rest.starts_with("~/") || rest.starts_with("./") || rest.starts_with("\\\\")) {
+    if !(drive || rest.starts_with('/') || rest.starts_with("~/") || rest.starts_with("./") || rest.starts_with("\\\\"))
+    {
         return None;
     }
     let whole = rest.split(char::is_whitespace).next().unwrap_or(rest);
@@ -283,11 +284,14 @@ fn number(rest: &str, before: Option<char>) -> Option<(usize, f64)> {
         && whole > 0
     {
         let group = run(behind);
-        let chain = behind[group..].strip_prefix(',').is_some_and(|more| more.starts_with(|c: char| c.is_ascii_digit() || c == '-'));
+        let chain = behind[group..]
+            .strip_prefix(',')
+            .is_some_and(|more| more.starts_with(|c: char| c.is_ascii_digit() || c == '-'));
         let in_chain = before == Some(',');
         if group > 0 && !chain && !in_chain {
             let thousands = group == 3 && (1..=3).contains(&whole) && !text.starts_with('0');
-            text = if thousands { format!("{text}{}", &behind[..group]) } else { format!("{text}.{}", &behind[..group]) };
+            text =
+                if thousands { format!("{text}{}", &behind[..group]) } else { format!("{text}.{}", &behind[..group]) };
             length += 1 + group;
         }
     }
@@ -383,7 +387,10 @@ mod tests {
     #[test]
     fn units_belong_to_their_number() {
         let unit = |unit: &str| Some(unit.to_owned());
-        assert_eq!(numbers("5mm 2 cm 50% 30 degrees"), [(5.0, unit("mm")), (2.0, unit("cm")), (50.0, unit("%")), (30.0, unit("degrees"))]);
+        assert_eq!(
+            numbers("5mm 2 cm 50% 30 degrees"),
+            [(5.0, unit("mm")), (2.0, unit("cm")), (50.0, unit("%")), (30.0, unit("degrees"))]
+        );
         assert_eq!(numbers("150 Hounsfield units"), [(150.0, unit("hu"))]);
     }
 

@@ -162,7 +162,12 @@ pub(super) fn all_candidates(slot: &Slot, scene: &SceneSnapshot) -> Vec<SlotValu
 
 /// The value that a reply of the person gives to one slot, read as freely as a reply may be worded. `None` when it says
 /// nothing that fits.
-pub(super) fn value_from_reply(entry: &Entry, slot: &Slot, request: &Request, candidates: &[SlotValue]) -> Option<SlotValue> {
+pub(super) fn value_from_reply(
+    entry: &Entry,
+    slot: &Slot,
+    request: &Request,
+    candidates: &[SlotValue],
+) -> Option<SlotValue> {
     if let Some(value) = chosen(request, candidates) {
         return Some(value);
     }
@@ -190,7 +195,8 @@ fn chosen(request: &Request, candidates: &[SlotValue]) -> Option<SlotValue> {
     if let Some(longest) = named.iter().max_by_key(|candidate| candidate.bare().len()) {
         return Some((*longest).clone());
     }
-    let content: Vec<&Word> = request.own_words().map(|(_, word)| word).filter(|word| !matches!(word.kind, WordKind::Mark(_))).collect();
+    let content: Vec<&Word> =
+        request.own_words().map(|(_, word)| word).filter(|word| !matches!(word.kind, WordKind::Mark(_))).collect();
     if content.len() > 4 {
         return None;
     }
@@ -198,7 +204,9 @@ fn chosen(request: &Request, candidates: &[SlotValue]) -> Option<SlotValue> {
         let ordinal = ORDINALS.iter().position(|ordinal| word.text == *ordinal);
         let last = (word.text == "last").then(|| candidates.len().checked_sub(1)).flatten();
         let number = word.number().filter(|value| value.fract() == 0.0 && *value >= 1.0 && content.len() == 1);
-        let number = number.and_then(|value| candidates.iter().enumerate().map(|(index, _)| index).find(|index| index_equals(*index, value)));
+        let number = number.and_then(|value| {
+            candidates.iter().enumerate().map(|(index, _)| index).find(|index| index_equals(*index, value))
+        });
         ordinal.or(last).or(number).and_then(|index| candidates.get(index)).cloned()
     })
 }

@@ -15,10 +15,28 @@ use crate::knowledge::{Slot, SlotKind};
 type Table = &'static [(&'static str, &'static [&'static str])];
 
 const FLAGS: Table = &[
-    ("true", &["on", "yes", "true", "show", "enable", "enabled", "visible", "turn on", "switch on", "with", "activate"]),
+    (
+        "true",
+        &["on", "yes", "true", "show", "enable", "enabled", "visible", "turn on", "switch on", "with", "activate"],
+    ),
     (
         "false",
-        &["off", "no", "false", "hide", "disable", "disabled", "invisible", "turn off", "switch off", "without", "deactivate", "do not show", "don't show", "not visible"],
+        &[
+            "off",
+            "no",
+            "false",
+            "hide",
+            "disable",
+            "disabled",
+            "invisible",
+            "turn off",
+            "switch off",
+            "without",
+            "deactivate",
+            "do not show",
+            "don't show",
+            "not visible",
+        ],
     ),
 ];
 
@@ -38,11 +56,81 @@ const ORIENTATIONS: Table = &[
 const LAYOUTS: Table = &[
     ("conventional", &["conventional", "conventional layout", "default", "standard", "normal", "default layout"]),
     ("conventional_widescreen", &["conventional widescreen", "widescreen", "wide screen"]),
-    ("four_up", &["four up", "4 up", "4up", "fourup", "four views", "quad", "quad view", "2x2", "2 by 2", "two by two", "four panes"]),
-    ("one_up_3d", &["3d only", "only 3d", "one up 3d", "just 3d", "only the 3d view", "3d full screen", "single 3d", "just the 3d view"]),
-    ("one_up_red", &["red only", "only red", "red slice only", "one up red", "axial only", "only axial", "just axial", "only the axial", "just the axial", "only the red", "just red"]),
-    ("one_up_yellow", &["yellow only", "only yellow", "yellow slice only", "one up yellow", "sagittal only", "only sagittal", "just sagittal", "only the sagittal", "just the sagittal", "only the yellow"]),
-    ("one_up_green", &["green only", "only green", "green slice only", "one up green", "coronal only", "only coronal", "just coronal", "only the coronal", "just the coronal", "only the green"]),
+    (
+        "four_up",
+        &[
+            "four up",
+            "4 up",
+            "4up",
+            "fourup",
+            "four views",
+            "quad",
+            "quad view",
+            "2x2",
+            "2 by 2",
+            "two by two",
+            "four panes",
+        ],
+    ),
+    (
+        "one_up_3d",
+        &[
+            "3d only",
+            "only 3d",
+            "one up 3d",
+            "just 3d",
+            "only the 3d view",
+            "3d full screen",
+            "single 3d",
+            "just the 3d view",
+        ],
+    ),
+    (
+        "one_up_red",
+        &[
+            "red only",
+            "only red",
+            "red slice only",
+            "one up red",
+            "axial only",
+            "only axial",
+            "just axial",
+            "only the axial",
+            "just the axial",
+            "only the red",
+            "just red",
+        ],
+    ),
+    (
+        "one_up_yellow",
+        &[
+            "yellow only",
+            "only yellow",
+            "yellow slice only",
+            "one up yellow",
+            "sagittal only",
+            "only sagittal",
+            "just sagittal",
+            "only the sagittal",
+            "just the sagittal",
+            "only the yellow",
+        ],
+    ),
+    (
+        "one_up_green",
+        &[
+            "green only",
+            "only green",
+            "green slice only",
+            "one up green",
+            "coronal only",
+            "only coronal",
+            "just coronal",
+            "only the coronal",
+            "just the coronal",
+            "only the green",
+        ],
+    ),
     ("dual_3d", &["dual 3d", "two 3d views", "double 3d"]),
     ("triple_3d", &["triple 3d", "three 3d views"]),
     ("tabbed_3d", &["tabbed 3d"]),
@@ -58,11 +146,57 @@ const LAYOUTS: Table = &[
 
 const AXES: Table = &[
     ("A", &["anterior", "front", "from the front", "frontal", "anteriorly", "forward", "ventral", "a", "y"]),
-    ("P", &["posterior", "back", "behind", "from behind", "from the back", "rear", "posteriorly", "backward", "dorsal", "p"]),
+    (
+        "P",
+        &[
+            "posterior",
+            "back",
+            "behind",
+            "from behind",
+            "from the back",
+            "rear",
+            "posteriorly",
+            "backward",
+            "dorsal",
+            "p",
+        ],
+    ),
     ("L", &["left", "patient left", "from the left", "left side", "l"]),
     ("R", &["right", "patient right", "from the right", "right side", "r", "x"]),
-    ("S", &["superior", "top", "above", "from above", "from the top", "head", "up", "upward", "cranial", "superiorly", "s", "z"]),
-    ("I", &["inferior", "bottom", "below", "from below", "from the bottom", "feet", "down", "downward", "caudal", "inferiorly", "foot", "i"]),
+    (
+        "S",
+        &[
+            "superior",
+            "top",
+            "above",
+            "from above",
+            "from the top",
+            "head",
+            "up",
+            "upward",
+            "cranial",
+            "superiorly",
+            "s",
+            "z",
+        ],
+    ),
+    (
+        "I",
+        &[
+            "inferior",
+            "bottom",
+            "below",
+            "from below",
+            "from the bottom",
+            "feet",
+            "down",
+            "downward",
+            "caudal",
+            "inferiorly",
+            "foot",
+            "i",
+        ],
+    ),
 ];
 
 /// Colour names and their RGB values from 0 to 255.
@@ -197,7 +331,8 @@ fn longest<'a>(
     let anchored = |found: &Found| {
         let start = found.words.first().copied().unwrap_or_default();
         let end = found.words.last().copied().unwrap_or_default() + 1;
-        let before = word_before(request, start).is_some_and(|word| anchors.is_some_and(|anchors| anchors.before.contains(word)));
+        let before = word_before(request, start)
+            .is_some_and(|word| anchors.is_some_and(|anchors| anchors.before.contains(word)));
         let after = (end < request.range.1).then(|| request.words[end].text.as_str());
         let after = after.is_some_and(|word| anchors.is_some_and(|anchors| anchors.after.contains(word)));
         usize::from(before) + usize::from(after)
@@ -213,8 +348,11 @@ fn parted<'a>(wordings: &'a [(String, Vec<String>)], request: &Request, filling:
     let range = request.range.0..request.range.1;
     wordings.iter().filter(|(_, sequence)| sequence.len() == 2).find_map(|(canonical, sequence)| {
         let particle = matches!(sequence[1].as_str(), "on" | "off") || sequence[1].ends_with("visibl");
-        let first = range.clone().find(|index| request.words[*index].stem == sequence[0] && filling.is_free(*index, index + 1))?;
-        let second = (first + 1..range.end.min(first + 2 + MOST_BETWEEN)).find(|index| request.words[*index].stem == sequence[1])?;
+        let first = range
+            .clone()
+            .find(|index| request.words[*index].stem == sequence[0] && filling.is_free(*index, index + 1))?;
+        let second = (first + 1..range.end.min(first + 2 + MOST_BETWEEN))
+            .find(|index| request.words[*index].stem == sequence[1])?;
         (particle && filling.is_free(second, second + 1)).then(|| Found { canonical, words: vec![first, second] })
     })
 }
@@ -223,8 +361,12 @@ fn parted<'a>(wordings: &'a [(String, Vec<String>)], request: &Request, filling:
 fn stands_for_axis(entry: &Entry, slot: &Slot, request: &Request, index: usize) -> bool {
     let raw = request.raw(index, index + 1);
     let anchors = entry.anchors.get(&slot.name);
-    let before = word_before(request, index).is_some_and(|word| anchors.is_some_and(|anchors| anchors.before.contains(word)));
-    let after = request.words.get(index + 1).is_some_and(|word| matches!(word.stem.as_str(), "axis" | "direction" | "sid" | "-"));
+    let before =
+        word_before(request, index).is_some_and(|word| anchors.is_some_and(|anchors| anchors.before.contains(word)));
+    let after = request
+        .words
+        .get(index + 1)
+        .is_some_and(|word| matches!(word.stem.as_str(), "axis" | "direction" | "sid" | "-"));
     raw.chars().all(char::is_uppercase) && before || after
 }
 
@@ -252,15 +394,19 @@ fn fill_color(entry: &Entry, slot: &Slot, request: &Request, filling: &mut Filli
     let wordings = entry.options.get(&slot.name).map_or(&[][..], Vec::as_slice);
     // "red" of "the red slice" is a view, and what is said last is the new colour: "make the red tumour blue".
     let found = (request.range.0..request.range.1).rev().find_map(|index| {
-        let names_view = |next: usize| request.words.get(next).is_some_and(|word| matches!(word.stem.as_str(), "slic" | "view"));
+        let names_view =
+            |next: usize| request.words.get(next).is_some_and(|word| matches!(word.stem.as_str(), "slic" | "view"));
         let (canonical, length) = wordings
             .iter()
-            .filter_map(|(name, sequence)| Some((name, sequence_length(&request.words[..request.range.1], index, sequence)?)))
+            .filter_map(|(name, sequence)| {
+                Some((name, sequence_length(&request.words[..request.range.1], index, sequence)?))
+            })
             .max_by_key(|(_, length)| *length)?;
         // "blue" of "dark blue" is found again one word before.
         let inside_longer = index > request.range.0
             && wordings.iter().any(|(_, sequence)| {
-                sequence_length(&request.words[..request.range.1], index - 1, sequence).is_some_and(|longer| longer > length)
+                sequence_length(&request.words[..request.range.1], index - 1, sequence)
+                    .is_some_and(|longer| longer > length)
             });
         let free = filling.is_free(index, index + length) && !names_view(index + length) && !inside_longer;
         free.then(|| (canonical.clone(), index, index + length))
@@ -275,7 +421,8 @@ fn fill_color(entry: &Entry, slot: &Slot, request: &Request, filling: &mut Filli
 
 /// `ff8800` or `f80` as RGB from 0 to 1.
 fn hex(digits: &str) -> Option<[f64; 3]> {
-    let long: String = if digits.len() == 3 { digits.chars().flat_map(|c| [c, c]).collect() } else { digits.to_owned() };
+    let long: String =
+        if digits.len() == 3 { digits.chars().flat_map(|c| [c, c]).collect() } else { digits.to_owned() };
     let part = |start: usize| u8::from_str_radix(long.get(start..start + 2)?, 16).ok();
     Some([part(0)?, part(2)?, part(4)?].map(|part| f64::from(part) / 255.0))
 }

@@ -69,7 +69,8 @@ pub fn fits(node: &NodeSummary, class: &str) -> bool {
 pub fn candidates<'a>(slot: &Slot, scene: &'a SceneSnapshot) -> Vec<&'a NodeSummary> {
     let class = slot.class.as_deref().unwrap_or("vtkMRMLNode");
     let all: Vec<&NodeSummary> = scene.nodes.iter().filter(|node| fits(node, class)).collect();
-    let plain: Vec<&NodeSummary> = all.iter().copied().filter(|node| !fits(node, "vtkMRMLLabelMapVolumeNode")).collect();
+    let plain: Vec<&NodeSummary> =
+        all.iter().copied().filter(|node| !fits(node, "vtkMRMLLabelMapVolumeNode")).collect();
     if class.ends_with("VolumeNode") && !class.contains("LabelMap") && !plain.is_empty() { plain } else { all }
 }
 
@@ -142,7 +143,8 @@ fn turned_span(name: &str, request: &Request) -> Option<(usize, usize)> {
     (request.range.0..request.range.1.saturating_sub(count - 1)).find_map(|start| {
         let words = &request.words[start..start + count];
         let plain = words.iter().all(|word| word.kind == WordKind::Word);
-        (plain && sorted(words.iter().map(|word| word.stem.clone()).collect()) == wanted).then_some((start, start + count))
+        (plain && sorted(words.iter().map(|word| word.stem.clone()).collect()) == wanted)
+            .then_some((start, start + count))
     })
 }
 
@@ -195,7 +197,10 @@ pub fn fill_named(entry: &Entry, request: &Request, filling: &mut Filling) {
         }
         let anchored = |slot: &Slot| {
             let before = word_before(request, mention.start);
-            entry.anchors.get(&slot.name).is_some_and(|anchors| before.is_some_and(|word| anchors.before.contains(word)))
+            entry
+                .anchors
+                .get(&slot.name)
+                .is_some_and(|anchors| before.is_some_and(|word| anchors.before.contains(word)))
         };
         let best = open.into_iter().min_by_key(|(slot, _)| (!anchored(slot), order(slot)));
         if let Some((slot, found)) = best {
@@ -299,7 +304,7 @@ fn by_id(all: &[SlotValue], request: &Request) -> Vec<Mention> {
 fn part_of_name(entry: &Entry, all: &[SlotValue], request: &Request, filling: &Filling) -> Option<Mention> {
     let telling = |index: usize| {
         let word = &request.words[index];
-        let option = entry.options.values().flatten().any(|(_, stems)| stems.iter().any(|stem| *stem == word.stem));
+        let option = entry.options.values().flatten().any(|(_, stems)| stems.contains(&word.stem));
         word.kind == WordKind::Word
             && word.text.chars().count() >= 3
             && filling.is_free(index, index + 1)
@@ -332,7 +337,9 @@ fn part_of_name(entry: &Entry, all: &[SlotValue], request: &Request, filling: &F
     // "The skull segment" is no model whose name has "skull" in it.
     let is_node = matches!(value, SlotValue::Node { .. });
     let says_segment = |index: usize| request.words.get(index).is_some_and(|word| word.stem == "segment");
-    if is_node && (says_segment(end) || (start > request.range.0 && says_segment(start - 1) && start - 1 > request.range.0)) {
+    if is_node
+        && (says_segment(end) || (start > request.range.0 && says_segment(start - 1) && start - 1 > request.range.0))
+    {
         return None;
     }
     Some(Mention { value, start, end, rivals })

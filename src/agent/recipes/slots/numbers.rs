@@ -9,8 +9,27 @@ use crate::agent::recipes::value::SlotValue;
 use crate::agent::recipes::words::{WordKind, number_word, stem, unit_of};
 use crate::knowledge::{Slot, SlotKind};
 
-const LOWER_WORDS: &[&str] = &["above", "over", "from", "least", "than", "greater", "higher", "brighter", "exceeding", "between", ">", "≥", "minimum", "min", "lower"];
-const UPPER_WORDS: &[&str] = &["below", "under", "to", "most", "less", "smaller", "darker", "until", "till", "<", "≤", "maximum", "max", "upper", "and", "-", "–"];
+const LOWER_WORDS: &[&str] = &[
+    "above",
+    "over",
+    "from",
+    "least",
+    "than",
+    "greater",
+    "higher",
+    "brighter",
+    "exceeding",
+    "between",
+    ">",
+    "≥",
+    "minimum",
+    "min",
+    "lower",
+];
+const UPPER_WORDS: &[&str] = &[
+    "below", "under", "to", "most", "less", "smaller", "darker", "until", "till", "<", "≤", "maximum", "max", "upper",
+    "and", "-", "–",
+];
 
 /// A number in the message.
 struct Number {
@@ -134,7 +153,10 @@ fn suitability(entry: &Entry, slot: &Slot, number: &Number, request: &Request) -
 fn bound(slot: &Slot) -> (bool, bool) {
     let parts: Vec<&str> = slot.name.split('_').collect();
     let is = |words: &[&str]| parts.iter().any(|part| words.contains(part));
-    (is(&["minimum", "min", "lower", "low", "from", "start"]), is(&["maximum", "max", "upper", "high", "to", "end", "stop"]))
+    (
+        is(&["minimum", "min", "lower", "low", "from", "start"]),
+        is(&["maximum", "max", "upper", "high", "to", "end", "stop"]),
+    )
 }
 
 fn unit_kind(slot: &Slot) -> Option<&'static str> {
@@ -166,7 +188,9 @@ fn put(slot: &Slot, number: &Number, filling: &mut Filling) {
     filling.take(slot, number.index, number.index + 1);
     if let Some(text) = out_of_range(slot, value) {
         let question = Some(Question { text, candidates: Vec::new(), impossible: false });
-        filling.slots.insert(slot.name.clone(), Filled { value: SlotValue::Nothing, source: Source::Missing, question });
+        filling
+            .slots
+            .insert(slot.name.clone(), Filled { value: SlotValue::Nothing, source: Source::Missing, question });
     } else if slot.kind == SlotKind::Integer {
         filling.put(slot, integer(value), Source::Said);
     } else {
@@ -283,7 +307,7 @@ fn triples(request: &Request, filling: &Filling) -> Vec<([f64; 3], usize, usize)
 }
 
 fn flush(run: &mut Vec<(usize, f64, Option<char>)>, lps: bool, found: &mut Vec<([f64; 3], usize, usize)>) {
-    if run.len() % 3 == 0 {
+    if run.len().is_multiple_of(3) {
         for triple in run.chunks(3) {
             let mut point = [triple[0].1, triple[1].1, triple[2].1];
             for (position, (_, value, letter)) in triple.iter().enumerate() {

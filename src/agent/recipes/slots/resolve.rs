@@ -39,10 +39,15 @@ fn says_pronoun(request: &Request) -> bool {
 /// The newest thing of this class that an earlier part makes.
 fn from_earlier(class: &str, request: &Request) -> Option<SlotValue> {
     request.earlier.iter().enumerate().rev().find_map(|(part, earlier)| {
-        let fits = |provided: &str| if class == "segment" { provided == "segment" } else { provided != "segment" && is_a(provided, class) };
-        let mut keys: Vec<(&String, &String)> = earlier.provides.iter().filter(|(_, provided)| fits(provided)).collect();
+        let fits = |provided: &str| {
+            if class == "segment" { provided == "segment" } else { provided != "segment" && is_a(provided, class) }
+        };
+        let mut keys: Vec<(&String, &String)> =
+            earlier.provides.iter().filter(|(_, provided)| fits(provided)).collect();
         // What the part made comes before what it was given.
-        keys.sort_by_key(|(key, provided)| (earlier.inputs.contains(key), provided.as_str() != class, key.len(), (*key).clone()));
+        keys.sort_by_key(|(key, provided)| {
+            (earlier.inputs.contains(key), provided.as_str() != class, key.len(), (*key).clone())
+        });
         let (key, provided) = keys.first()?;
         Some(SlotValue::Earlier { part, key: (*key).clone(), class: (*provided).clone() })
     })
@@ -59,7 +64,9 @@ fn fill_segment(entry: &Entry, slot: &Slot, request: &Request, filling: &mut Fil
         _ => None,
     });
     let mut all = segments(request.scene);
-    if let Some(owner) = named_segmentation.filter(|owner| request.scene.node(owner).is_some_and(|node| node.content.segments.is_some())) {
+    if let Some(owner) =
+        named_segmentation.filter(|owner| request.scene.node(owner).is_some_and(|node| node.content.segments.is_some()))
+    {
         all.retain(|value| matches!(value, SlotValue::Segment { segmentation, .. } if *segmentation == owner));
     }
     let recent = request.context.newest_segment(request.scene);
@@ -126,14 +133,16 @@ fn fill_node(entry: &Entry, slot: &Slot, request: &Request, owner: Option<&str>,
     let policy = slot.default.as_ref().and_then(toml::Value::as_str);
     if (pointed || policy.is_some())
         && mention.is_none_or(|(mentioned, _, _)| is_a(mentioned, class) || is_a(class, mentioned))
-        && let Some(node) = request.context.newest_node(request.scene, |node| all.iter().any(|other| other.id == node.id))
+        && let Some(node) =
+            request.context.newest_node(request.scene, |node| all.iter().any(|other| other.id == node.id))
         && (pointed || policy == Some("newest"))
     {
         filling.put(slot, value(node), Source::Earlier);
         return;
     }
     let source = if mention.is_some() || pointed { Source::Pointed } else { Source::Default };
-    let selected = request.scene.selected_volume.as_deref().and_then(|id| all.iter().copied().find(|node| node.id == id));
+    let selected =
+        request.scene.selected_volume.as_deref().and_then(|id| all.iter().copied().find(|node| node.id == id));
     let careful = entry.recipe.risk == Risk::High && mention.is_none() && !pointed;
     let chosen = match policy {
         Some("selected") => selected.or_else(|| only(&all)),
@@ -159,7 +168,12 @@ fn only<'a, T>(all: &[&'a T]) -> Option<&'a T> {
 }
 
 /// Words in the part that name the slot's class or one above or below it.
-fn class_mention(entry: &Entry, slot: &Slot, request: &Request, filling: &Filling) -> Option<(&'static str, usize, usize)> {
+fn class_mention(
+    entry: &Entry,
+    slot: &Slot,
+    request: &Request,
+    filling: &Filling,
+) -> Option<(&'static str, usize, usize)> {
     let class = slot.class.as_deref().unwrap_or("vtkMRMLNode");
     request
         .classes
@@ -172,7 +186,8 @@ fn class_mention(entry: &Entry, slot: &Slot, request: &Request, filling: &Fillin
         // "Harden the transform of the points": the points are meant, the transform belongs to the order.
         .min_by_key(|(_, start, end)| {
             let literal = (*start..*end).all(|index| {
-                entry.phrasings.iter().filter(|phrasing| phrasing.terms.contains(&request.words[index].stem)).count() * 2
+                entry.phrasings.iter().filter(|phrasing| phrasing.terms.contains(&request.words[index].stem)).count()
+                    * 2
                     > entry.phrasings.len()
             });
             (literal, *start)

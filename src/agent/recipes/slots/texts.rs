@@ -13,7 +13,8 @@ use crate::knowledge::SlotKind;
 /// Words that introduce a name in any recipe.
 const INTRODUCE_NAMES: &[&str] = &["called", "named", "titled", "labelled", "labeled"];
 /// Single words that may introduce a text when a phrasing of the recipe says so.
-const MAY_INTRODUCE: &[&str] = &["to", "as", "name", "text", "saying", "says", "for", "with", "label", "caption", "title"];
+const MAY_INTRODUCE: &[&str] =
+    &["to", "as", "name", "text", "saying", "says", "for", "with", "label", "caption", "title"];
 /// A text without quotes has at most this many words.
 const MOST_WORDS: usize = 6;
 
@@ -54,7 +55,9 @@ pub fn fill_trailing(entry: &Entry, request: &Request, filling: &mut Filling) {
         if filling.has(slot) {
             continue;
         }
-        let quoted = request.own_words().find(|(index, word)| word.kind == WordKind::Quoted && filling.is_free(*index, index + 1));
+        let quoted = request
+            .own_words()
+            .find(|(index, word)| word.kind == WordKind::Quoted && filling.is_free(*index, index + 1));
         if let Some((index, word)) = quoted {
             filling.put(slot, SlotValue::Text(word.text.clone()), Source::Said);
             filling.take(slot, index, index + 1);
@@ -95,7 +98,8 @@ pub fn whole(request: &Request) -> Option<String> {
 /// The range of a text that starts at `start`.
 fn span(entry: &Entry, slot: &str, request: &Request, filling: &Filling, start: usize) -> Option<(usize, usize)> {
     let mut start = start;
-    while start < request.range.1 && matches!(request.words[start].text.as_str(), "be" | ":" | "=" | "called" | "named") {
+    while start < request.range.1 && matches!(request.words[start].text.as_str(), "be" | ":" | "=" | "called" | "named")
+    {
         start += 1;
     }
     if start >= request.range.1 || !filling.is_free(start, start + 1) {
@@ -137,7 +141,8 @@ fn trimmed_end(request: &Request, start: usize, end: usize) -> usize {
     let mut end = end;
     while end > start {
         let last = &request.words[end - 1];
-        let idle = matches!(last.kind, WordKind::Mark(_)) || matches!(last.text.as_str(), "please" | "thanks" | "now" | "instead");
+        let idle = matches!(last.kind, WordKind::Mark(_))
+            || matches!(last.text.as_str(), "please" | "thanks" | "now" | "instead");
         if !idle {
             break;
         }
