@@ -49,7 +49,7 @@ fn push_identifier(word: &str, found: &mut Vec<String>) {
     }
     for part in parts {
         let part = singular(&part.to_lowercase());
-        if !found.last().is_some_and(|last| *last == part) {
+        if found.last().is_none_or(|last| *last != part) {
             found.push(part);
         }
     }

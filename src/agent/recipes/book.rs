@@ -18,6 +18,8 @@ const LEAST_WEIGHT: f64 = 0.15;
 pub struct RecipeBook {
     pub(super) entries: Vec<Entry>,
     weights: HashMap<String, f64>,
+    /// First words of phrasings that give an order ("segment", "show").
+    verbs: HashSet<String>,
     /// Stems that a misspelt word may be corrected to.
     vocabulary: BTreeSet<String>,
     index: KnowledgeIndex,
@@ -39,6 +41,8 @@ pub(super) struct Entry {
 pub(super) struct Phrasing {
     pub text: String,
     pub terms: Vec<String>,
+    /// When every word of it is idle ("are there any {kind}"): those words, which then must be said.
+    pub idle_words: Vec<String>,
     pub slots: Vec<String>,
 }
 
@@ -78,7 +82,8 @@ impl RecipeBook {
         for entry in &entries {
             vocabulary.extend(entry.options.values().flatten().flat_map(|(_, stems)| stems.iter().cloned()));
         }
-        Ok(Self { entries, weights, vocabulary, index })
+        let verbs = entries.iter().flat_map(|entry| entry.phrasings.iter().filter_map(Phrasing::verb)).collect();
+        Ok(Self { entries, weights, verbs, vocabulary, index })
     }
 
     /// The recipes, by id.
@@ -99,6 +104,11 @@ impl RecipeBook {
     /// Whether any recipe uses the term.
     pub(super) fn knows(&self, term: &str) -> bool {
         self.weights.contains_key(term)
+    }
+
+    /// Whether the term opens an order.
+    pub(super) fn is_verb(&self, term: &str) -> bool {
+        self.verbs.contains(term)
     }
 
     /// For each recipe id, how well retrieval finds it for the message: 1 for the best, less for the others.
@@ -150,8 +160,9 @@ impl RecipeBook {
         let mut best: Option<(usize, &String)> = None;
         let mut tie = false;
         for candidate in self.vocabulary.iter().filter(|known| known.len() >= 5 && known.starts_with(first)) {
+            // A longer ending makes another word ("skeletonize"), a slip hardly changes the length.
             let distance = edit_distance(stem, candidate);
-            if distance > allowed {
+            if distance > allowed || candidate.chars().count().abs_diff(length) > 1 {
                 continue;
             }
             match best {
@@ -204,13 +215,29 @@ impl Phrasing {
                 slots.push(slot.name.clone());
             }
         }
-        let terms = Lexicon::shared()
+        let terms: Vec<String> = Lexicon::shared()
             .terms(&words)
             .into_iter()
             .filter(|term| !(term.start..term.end).any(|index| taken[index]))
             .map(|term| term.text)
             .collect();
-        Self { text: text.to_owned(), terms, slots }
+        let idle_words = match terms.is_empty() {
+            true => words.iter().filter(|word| word.kind == WordKind::Word).map(|word| word.text.clone()).collect(),
+            false => Vec::new(),
+        };
+        Self { text: text.to_owned(), terms, idle_words, slots }
+    }
+}
+
+impl Phrasing {
+    /// The term that it opens with, if that gives an order rather than asks.
+    fn verb(&self) -> Option<String> {
+        let words = cut(&self.text);
+        let first = words.first().filter(|word| word.kind == WordKind::Word)?;
+        let term = Lexicon::shared().terms(&words).into_iter().next().filter(|term| term.start == 0)?;
+        let asks = matches!(first.text.as_str(), "what" | "what's" | "how" | "which" | "where" | "a" | "the" | "i");
+        let noun = self.terms.len() < 2 && self.slots.is_empty();
+        (!asks && !noun && !term.text.starts_with('?')).then_some(term.text)
     }
 }
 
@@ -242,6 +269,7 @@ fn option_stems(slot: &Slot) -> Vec<(String, Vec<String>)> {
             }
         }
     }
+    found.extend(super::slots::table_wordings(slot));
     found
 }
 
@@ -296,13 +324,8 @@ fn weights(entries: &[Entry]) -> HashMap<String, f64> {
 /// Number of inserted, deleted, changed or swapped letters between two words.
 fn edit_distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
-    for (i, row) in rows.iter_mut().enumerate() {
-        row[0] = i;
-    }
-    for j in 0..=b.len() {
-        rows[0][j] = j;
-    }
+    // Row i, column j: distance between the first i and the first j letters.
+    let mut rows: Vec<Vec<usize>> = (0..=a.len()).map(|i| (i..=i + b.len()).collect()).collect();
     for i in 1..=a.len() {
         for j in 1..=b.len() {
             let change = usize::from(a[i - 1] != b[j - 1]);

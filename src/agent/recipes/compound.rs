@@ -8,8 +8,9 @@ use std::collections::BTreeMap;
 
 use super::RecipeContext;
 use super::book::RecipeBook;
+use super::lexicon::Lexicon;
 use super::matching::{Match, as_earlier, own_terms, rank};
-use super::slots::{EarlierPart, Request};
+use super::slots::{EarlierPart, Request, all_names};
 use super::value::SlotValue;
 use super::words::{Word, WordKind};
 use crate::slicer::SceneSnapshot;
@@ -18,11 +19,15 @@ use crate::slicer::SceneSnapshot;
 const MOST_PIECES: usize = 8;
 /// What each further part must gain to be worth it.
 const PART_COST: f64 = 0.05;
+/// What it costs one recipe to reach over a place where a new order begins.
+const REACH_COST: f64 = 0.15;
 
 /// What the whole message is matched against.
 pub(super) struct Whole<'a> {
     pub message: &'a str,
     pub words: &'a [Word],
+    /// Where classes of nodes are named.
+    pub classes: &'a [(&'static str, usize, usize)],
     pub scene: &'a SceneSnapshot,
     pub context: &'a RecipeContext,
     /// Answers to questions, by part and slot.
@@ -37,8 +42,10 @@ impl<'a> Whole<'a> {
         earlier: &'a [EarlierPart],
         given: &'a BTreeMap<String, SlotValue>,
     ) -> Request<'a> {
-        let (message, words, scene, context) = (self.message, self.words, self.scene, self.context);
-        Request { message, words, range, scene, earlier, context, given }
+        let Self { message, words, classes, scene, context, .. } = *self;
+        let mut request = Request { message, words, range, classes, names: Vec::new(), scene, earlier, context, given };
+        request.names = all_names(&request);
+        request
     }
 }
 
@@ -54,11 +61,35 @@ pub(super) fn cover(book: &RecipeBook, whole: &Whole) -> Option<Vec<Match>> {
             let range = (pieces[start].0, pieces[end - 1].1);
             let request = whole.request(range, &[], &none);
             let best = rank(book, &request, false).into_iter().find(|found| found.fits(book));
-            row[end] = best.map(|found| (found.score, weight(book, &request)));
+            row[end] = best.map(|found| {
+                let phrasing = &book.entries[found.entry].phrasings[found.phrasing];
+                // "… and call it {name}" is one order with two verbs.
+                let known = if phrasing.text.contains(" and ") { &phrasing.terms[..] } else { &[] };
+                let reached =
+                    (start + 1..end).filter(|piece| begins_order(book, whole, &pieces, *piece, known)).count();
+                let cost = REACH_COST * u32::try_from(reached).map_or(f64::INFINITY, f64::from);
+                (found.score - cost, weight(book, &request))
+            });
         }
     }
     let cuts = best_cuts(&scores)?;
     assign(book, whole, &pieces, &cuts)
+}
+
+/// Whether a piece clearly starts something new: after "then" or the end of a sentence, or with a verb that gives
+/// an order and is not `known` to belong to the phrasing.
+fn begins_order(book: &RecipeBook, whole: &Whole, pieces: &[(usize, usize)], piece: usize, known: &[String]) -> bool {
+    let (start, end) = pieces[piece];
+    let between = &whole.words[pieces[piece - 1].1..start];
+    let parted = between.iter().any(|word| {
+        word.is("then") || word.is("afterwards") || matches!(word.kind, WordKind::Mark(';' | '.' | '!' | '?'))
+    });
+    let none = BTreeMap::new();
+    let first = own_terms(&whole.request((start, end), &[], &none)).into_iter().next();
+    let idle_before = |term: &super::lexicon::Term| {
+        (start..term.start).all(|index| Lexicon::shared().is_stop(&whole.words[index].text))
+    };
+    parted || first.is_some_and(|term| idle_before(&term) && book.is_verb(&term.text) && !known.contains(&term.text))
 }
 
 /// Half-open word ranges of the pieces that the message could be cut into.
@@ -76,8 +107,10 @@ fn pieces(whole: &Whole) -> Vec<(usize, usize)> {
         let between_numbers = index > 0
             && words[index - 1].number().is_some()
             && words.get(index + 1).is_some_and(|next| next.number().is_some());
+        let glued = words.get(index + 1).is_some_and(|next| next.start == word.end);
         let cuts = match word.kind {
-            WordKind::Mark(',' | ';' | '.' | '!' | '?' | '&' | '\n') => true,
+            WordKind::Mark('.') => !glued,
+            WordKind::Mark(',' | ';' | '!' | '?' | '&') => true,
             WordKind::Word => matches!(word.text.as_str(), "and" | "then" | "afterwards" | "plus"),
             _ => false,
         };
@@ -118,11 +151,14 @@ fn weight(book: &RecipeBook, request: &Request) -> f64 {
     own_terms(request).iter().map(|term| book.weight(&term.text)).sum::<f64>().max(0.1)
 }
 
+/// Sum of weighted scores, sum of weights, and the runs of pieces that gave them.
+type Cuts = (f64, f64, Vec<(usize, usize)>);
+
 /// The runs of pieces with the best mean score, fewest parts preferred, as half-open ranges of piece indices.
 fn best_cuts(scores: &[Vec<Option<(f64, f64)>>]) -> Option<Vec<(usize, usize)>> {
     let count = scores.len();
-    // Per end: weighted score, weight, and the runs so far.
-    let mut best: Vec<Option<(f64, f64, Vec<(usize, usize)>)>> = vec![None; count + 1];
+    // Per number of pieces: the best way to cover them.
+    let mut best: Vec<Option<Cuts>> = vec![None; count + 1];
     best[0] = Some((0.0, 0.0, Vec::new()));
     let value = |score: f64, weight: f64, parts: usize| {
         let further = u32::try_from(parts.saturating_sub(1)).map_or(f64::INFINITY, f64::from);

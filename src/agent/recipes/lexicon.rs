@@ -41,6 +41,8 @@ struct Tables {
 #[derive(Deserialize)]
 struct Stop {
     words: Vec<String>,
+    #[serde(default)]
+    phrases: Vec<String>,
 }
 
 impl Lexicon {
@@ -61,7 +63,8 @@ impl Lexicon {
         let mut phrases: HashMap<String, Vec<(Vec<String>, String)>> = HashMap::new();
         let groups = tables.words.iter().map(|(first, others)| (stem(first), others));
         let questions = tables.questions.iter().map(|(marker, others)| (marker.clone(), others));
-        for (canonical, others) in groups.chain(questions) {
+        let idle = [(String::new(), &tables.stop.phrases)];
+        for (canonical, others) in groups.chain(questions).chain(idle) {
             for other in others {
                 let sequence = stems(other);
                 if let Some(first) = sequence.first().cloned() {
@@ -91,7 +94,9 @@ impl Lexicon {
                 continue;
             }
             if let Some((length, canonical)) = self.phrase_at(words, index) {
-                terms.push(Term { text: canonical, start: index, end: index + length });
+                if !canonical.is_empty() {
+                    terms.push(Term { text: canonical, start: index, end: index + length });
+                }
                 index += length;
                 continue;
             }
@@ -126,8 +131,8 @@ impl Lexicon {
     }
 
     /// Every place where a class is named: class and half-open range of words, the longest at each place.
-    pub fn class_mentions(&self, words: &[Word]) -> Vec<(&str, usize, usize)> {
-        let mut found: Vec<(&str, usize, usize)> = Vec::new();
+    pub fn class_mentions(&'static self, words: &[Word]) -> Vec<(&'static str, usize, usize)> {
+        let mut found: Vec<(&'static str, usize, usize)> = Vec::new();
         let mut index = 0;
         while index < words.len() {
             let best = self

@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 use super::book::{Entry, Phrasing, RecipeBook};
 use super::lexicon::{Lexicon, Term};
 use super::slots::{EarlierPart, Filling, Request, Source, fill};
-use super::words::WordKind;
+use super::words::{Word, WordKind};
 use crate::knowledge::{Risk, SlotKind};
 
 /// Below this a recipe does not fit.
@@ -21,6 +21,17 @@ const THRESHOLD_HIGH_RISK: f64 = 0.68;
 const SLOT_WEIGHT: f64 = 0.35;
 /// The same for slots whose value is a word of fixed meaning.
 const WORD_SLOT_WEIGHT: f64 = 0.55;
+/// An idle word of a phrasing that has no other ("are there any …").
+const IDLE_WORD_WEIGHT: f64 = 0.25;
+/// How much a word counts as explained that stands where a name would.
+const MAYBE_NAME: f64 = 0.5;
+/// What is left of the score when the message asks or denies what the phrasing does not.
+const TURNED_FACTOR: f64 = 0.6;
+/// What a phrasing loses when its words come in another order.
+const ORDER_COST: f64 = 0.06;
+/// Share of the score that says how much was said in so many words: it decides between a phrasing that has the words
+/// and one that has slots.
+const LITERAL_SHARE: f64 = 0.03;
 /// A number or quoted text that no slot takes.
 const LOOSE_VALUE_WEIGHT: f64 = 0.7;
 /// How much a word counts as explained that the recipe knows, but not this phrasing of it.
@@ -142,6 +153,13 @@ fn compare(
             matched += weight * 0.8;
         }
     }
+    for idle in &phrasing.idle_words {
+        phrasing_weight += IDLE_WORD_WEIGHT;
+        if request.own_words().any(|(_, word)| word.text == *idle) {
+            matched += IDLE_WORD_WEIGHT;
+        }
+    }
+    let literal = matched;
     for name in &phrasing.slots {
         let weight = slot_weight(entry, name);
         phrasing_weight += weight;
@@ -149,7 +167,51 @@ fn compare(
     }
     let recall = if phrasing_weight > 0.0 { matched / phrasing_weight } else { 0.0 };
     let (precision, unexplained) = explained(book, entry, &distinct, request, terms, filling);
-    (recall.powf(0.45) * precision.powf(0.55), unexplained)
+    let order = 1.0 - ORDER_COST * inversions(&phrasing.terms, terms);
+    // A question or a negation that the phrasing does not have turns the request into another.
+    let turned = terms
+        .iter()
+        .any(|term| term.text.starts_with('?') && !distinct.contains(term.text.as_str()) && !took(filling, term));
+    let score = recall.powf(0.45) * precision.powf(0.55) * order * if turned { TURNED_FACTOR } else { 1.0 };
+    (score * (1.0 - LITERAL_SHARE) + LITERAL_SHARE * (literal / 2.0).min(1.0), unexplained)
+}
+
+/// Whether slots took all words of a term.
+fn took(filling: &Filling, term: &Term) -> bool {
+    (term.start..term.end).all(|index| filling.taken[index].is_some())
+}
+
+/// Whether a word stands where the recipe's phrasings have the slot.
+pub(super) fn stands_as(entry: &Entry, slot: &str, words: &[Word], index: usize) -> bool {
+    let Some(anchors) = entry.anchors.get(slot) else { return false };
+    let before = words[..index].iter().rev().find(|word| !matches!(word.text.as_str(), "the" | "a" | "an"));
+    let after = words.get(index + 1);
+    before.is_some_and(|word| anchors.before.contains(&word.text))
+        && after.is_none_or(|word| anchors.after.contains(&word.text))
+}
+
+/// Whether a word that nothing explains could be the name of something that is not there: then the person is asked.
+fn could_be_name(entry: &Entry, request: &Request, filling: &Filling, term: &Term) -> bool {
+    let names = |slot: &&crate::knowledge::Slot| matches!(slot.kind, SlotKind::Node | SlotKind::Segment);
+    let unsaid = |name: &str| filling.slots.get(name).is_some_and(|filled| filled.source != Source::Said);
+    entry.recipe.risk != Risk::High
+        && !term.text.starts_with('?')
+        && entry.recipe.slots.iter().filter(names).any(|slot| {
+            unsaid(&slot.name) && stands_as(entry, &slot.name, &request.words[..request.range.1], term.start)
+        })
+}
+
+/// Share of neighbouring words of the phrasing that the message says the other way round ("IJK to RAS").
+fn inversions(phrasing: &[String], terms: &[Term]) -> f64 {
+    let place = |wanted: &String| terms.iter().position(|term| term.text == *wanted);
+    let (mut pairs, mut turned) = (0.0, 0.0);
+    for pair in phrasing.windows(2) {
+        if let (Some(first), Some(second)) = (place(&pair[0]), place(&pair[1])) {
+            pairs += 1.0;
+            turned += if first > second { 1.0 } else { 0.0 };
+        }
+    }
+    if pairs > 0.0 { turned / pairs } else { 0.0 }
 }
 
 /// Whether a slot took a word that is this term ("grow" as a direction).
@@ -196,7 +258,7 @@ fn explained(
     let mut unexplained = Vec::new();
     for term in terms {
         let weight = book.weight(&term.text);
-        let taken = (term.start..term.end).any(|index| filling.taken[index].is_some());
+        let taken = took(filling, term);
         let share = if phrasing.contains(term.text.as_str()) || taken {
             1.0
         } else if entry.terms.contains(&term.text) && !term.text.starts_with('?') {
@@ -205,7 +267,7 @@ fn explained(
             0.9
         } else {
             unexplained.extend(term.start..term.end);
-            0.0
+            if could_be_name(entry, request, filling, term) { MAYBE_NAME } else { 0.0 }
         };
         total += weight;
         good += weight * share;
@@ -232,5 +294,7 @@ pub(super) fn as_earlier(book: &RecipeBook, found: &Match, request: &Request) ->
             value_stems.push(word.stem.clone());
         }
     }
-    EarlierPart { provides: entry.recipe.provides.clone(), value_stems }
+    let is_input = |key: &&String| entry.recipe.slot(key).is_some_and(|slot| slot.kind == SlotKind::Node);
+    let inputs = entry.recipe.provides.keys().filter(is_input).cloned().collect();
+    EarlierPart { provides: entry.recipe.provides.clone(), inputs, value_stems }
 }

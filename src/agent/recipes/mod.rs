@@ -26,7 +26,8 @@ use crate::agent::Plan;
 use crate::knowledge::SlotKind;
 use crate::slicer::{NodeSummary, SceneSnapshot};
 use compound::{Whole, cover};
-use matching::{Match, rank};
+use lexicon::Lexicon;
+use matching::{Match, rank, stands_as};
 
 /// What the provider says to a message.
 #[derive(Debug, Clone, PartialEq)]
@@ -152,7 +153,8 @@ fn reply(
     }
     let words = book.words(message, &names(scene));
     let nothing = BTreeMap::new();
-    let whole = Whole { message, words: &words, scene, context, given: &BTreeMap::new() };
+    let classes = Lexicon::shared().class_mentions(&words);
+    let whole = Whole { message, words: &words, classes: &classes, scene, context, given: &BTreeMap::new() };
     let request = whole.request((0, words.len()), &[], &nothing);
     let entry = book.entries.iter().find(|entry| entry.recipe.id == pending.recipe);
     let slot = entry.and_then(|entry| Some((entry, entry.recipe.slot(&pending.slot)?)));
@@ -185,7 +187,8 @@ fn fresh(
     book: &RecipeBook,
 ) -> RecipeAnswer {
     let words = book.words(message, &names(scene));
-    let whole = Whole { message, words: &words, scene, context, given };
+    let classes = Lexicon::shared().class_mentions(&words);
+    let whole = Whole { message, words: &words, classes: &classes, scene, context, given };
     let Some(parts) = cover(book, &whole) else {
         return RecipeAnswer::NoMatch { nearest: nearest(book, &whole) };
     };
@@ -234,24 +237,26 @@ fn question(book: &RecipeBook, whole: &Whole, index: usize, part: &Match) -> Opt
 /// "Show the liver in 3D" when nothing is called liver: the default would show something else, so it is asked.
 fn unknown_name(book: &RecipeBook, whole: &Whole, part: &Match) -> Option<(String, String, Vec<SlotValue>)> {
     let recipe = &book.entries[part.entry].recipe;
-    let unknown: Vec<&str> = part
-        .unexplained
-        .iter()
-        .filter(|index| {
-            let word = &whole.words[**index];
-            word.kind == words::WordKind::Quoted || (word.kind == words::WordKind::Word && !book.knows(&word.stem))
-        })
-        .map(|index| whole.words[*index].text.as_str())
-        .collect();
-    if unknown.is_empty() {
-        return None;
-    }
-    let slot = recipe.slots.iter().find(|slot| {
-        let named = part.phrasing_slots.contains(&slot.name);
+    let in_place =
+        |slot: &crate::knowledge::Slot, index| stands_as(&book.entries[part.entry], &slot.name, whole.words, index);
+    let unknown_for = |slot: &crate::knowledge::Slot| -> Vec<usize> {
+        let could_be_name = |index: &usize| {
+            let word = &whole.words[*index];
+            let plain = word.kind == words::WordKind::Word && word.text.chars().count() > 1;
+            word.kind == words::WordKind::Quoted || (plain && (!book.knows(&word.stem) || in_place(slot, *index)))
+        };
+        part.unexplained.iter().copied().filter(could_be_name).collect()
+    };
+    let (slot, unknown) = recipe.slots.iter().find_map(|slot| {
         let unsaid = part.filling.slots.get(&slot.name).is_some_and(|filled| filled.source != slots::Source::Said);
         let given = whole.given.values().any(|given| given.contains_key(&slot.name));
-        named && unsaid && !given && matches!(slot.kind, SlotKind::Node | SlotKind::Segment)
+        let names = matches!(slot.kind, SlotKind::Node | SlotKind::Segment);
+        let named = part.phrasing_slots.contains(&slot.name);
+        let unknown = if names && unsaid && !given { unknown_for(slot) } else { Vec::new() };
+        let placed = unknown.iter().any(|index| in_place(slot, *index));
+        (!unknown.is_empty() && (named || placed)).then_some((slot, unknown))
     })?;
+    let unknown: Vec<&str> = unknown.into_iter().map(|index| whole.words[index].text.as_str()).collect();
     let candidates = slots::all_candidates(slot, whole.scene);
     if candidates.is_empty() {
         return None;

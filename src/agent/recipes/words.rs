@@ -146,6 +146,8 @@ impl Cutter<'_> {
         } else if let Some(length) = quoted(rest, self.before()) {
             let inside = first.len_utf8()..length - rest[..length].chars().next_back().map_or(1, char::len_utf8);
             self.push(length, rest[inside].to_owned(), WordKind::Quoted);
+        } else if let Some(length) = path_length(rest) {
+            self.push(length, rest[..length].to_owned(), WordKind::Quoted);
         } else if let Some(length) = hex_color(rest) {
             self.push(length, rest[1..length].to_lowercase(), WordKind::Hex);
         } else if let Some((length, value)) = number(rest, self.before()) {
@@ -211,6 +213,23 @@ fn quoted(rest: &str, before: Option<char>) -> Option<usize> {
         return (offset > 0).then_some(end);
     }
     None
+}
+
+/// Length of a file path: it begins with `/`, `~/`, `./` or a drive, and ends at a space. The dot or comma of the sentence
+/// behind it is not part of it.
+fn path_length(rest: &str) -> Option<usize> {
+    let mut letters = rest.chars();
+    let drive = letters.next().is_some_and(|c| c.is_ascii_alphabetic())
+        && letters.next() == Some(':')
+        && matches!(letters.next(), Some('/' | '\\'));
+    if !(drive || rest.starts_with('/') || rest.starts_with("~/") || rest.starts_with("./") || rest.starts_with("\\\\"))
+    {
+        return None;
+    }
+    let whole = rest.split(char::is_whitespace).next().unwrap_or(rest);
+    let length = whole.trim_end_matches(['.', ',', ';', '!', '?', ')']).len();
+    // "/" alone, or "/ 40", is a mark between two things.
+    (length > 1 && whole[1..].contains(|c: char| c.is_alphabetic())).then_some(length)
 }
 
 fn hex_color(rest: &str) -> Option<usize> {

@@ -19,7 +19,8 @@ use super::words::{Word, WordKind};
 use crate::knowledge::{Slot, SlotKind};
 use crate::slicer::SceneSnapshot;
 
-pub(super) use nodes::which_one;
+pub(super) use named::table_wordings;
+pub(super) use nodes::{all_names, which_one};
 
 /// What there is to fill slots from.
 pub(super) struct Request<'a> {
@@ -28,6 +29,10 @@ pub(super) struct Request<'a> {
     pub words: &'a [Word],
     /// Half-open range of the words that this part of the request consists of.
     pub range: (usize, usize),
+    /// Where the whole message names classes of nodes: class and half-open range of words.
+    pub classes: &'a [(&'static str, usize, usize)],
+    /// Nodes and segments whose whole name this part spells, with the range of words.
+    pub names: Vec<(SlotValue, usize, usize)>,
     pub scene: &'a SceneSnapshot,
     /// Earlier parts of the same request.
     pub earlier: &'a [EarlierPart],
@@ -57,6 +62,8 @@ impl Request<'_> {
 pub(super) struct EarlierPart {
     /// Key of `result` → class.
     pub provides: BTreeMap<String, String>,
+    /// Keys that only hand on what the part was given.
+    pub inputs: Vec<String>,
     /// Stems of the words that stood for its values: "the bone" in a later part is what it made.
     pub value_stems: Vec<String>,
 }
@@ -114,9 +121,7 @@ impl Filling {
     }
 
     fn take(&mut self, slot: &Slot, start: usize, end: usize) {
-        for word in &mut self.taken[start..end] {
-            *word = Some(slot.name.clone());
-        }
+        self.taken[start..end].fill(Some(slot.name.clone()));
     }
 
     fn is_free(&self, start: usize, end: usize) -> bool {

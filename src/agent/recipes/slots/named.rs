@@ -11,6 +11,7 @@ use crate::agent::recipes::value::SlotValue;
 use crate::agent::recipes::words::WordKind;
 use crate::knowledge::{Slot, SlotKind};
 
+/// Canonical value and the words people use for it.
 type Table = &'static [(&'static str, &'static [&'static str])];
 
 const FLAGS: Table = &[
@@ -77,10 +78,8 @@ const LAYOUTS: Table = &[
             "3d only",
             "only 3d",
             "one up 3d",
-            "3d",
             "just 3d",
             "only the 3d view",
-            "3d view",
             "3d full screen",
             "single 3d",
             "just the 3d view",
@@ -95,10 +94,7 @@ const LAYOUTS: Table = &[
             "one up red",
             "axial only",
             "only axial",
-            "red slice",
             "just axial",
-            "single slice",
-            "axial",
             "only the axial",
             "just the axial",
             "only the red",
@@ -114,9 +110,7 @@ const LAYOUTS: Table = &[
             "one up yellow",
             "sagittal only",
             "only sagittal",
-            "yellow slice",
             "just sagittal",
-            "sagittal",
             "only the sagittal",
             "just the sagittal",
             "only the yellow",
@@ -131,9 +125,7 @@ const LAYOUTS: Table = &[
             "one up green",
             "coronal only",
             "only coronal",
-            "green slice",
             "just coronal",
-            "coronal",
             "only the coronal",
             "just the coronal",
             "only the green",
@@ -147,20 +139,47 @@ const LAYOUTS: Table = &[
     ("compare", &["compare", "compare view", "comparison"]),
     ("three_over_three", &["three over three", "3 over 3", "six slices"]),
     ("four_over_four", &["four over four", "4 over 4"]),
-    ("four_up_table", &["four up table", "table", "table view"]),
-    ("four_up_plot", &["four up plot", "plot", "plot view", "chart"]),
+    ("four_up_table", &["four up table", "table view"]),
+    ("four_up_plot", &["four up plot", "plot view"]),
     ("conventional_plot", &["conventional plot"]),
 ];
 
 const AXES: Table = &[
-    ("A", &["anterior", "front", "from the front", "frontal", "anteriorly", "forward", "ventral", "ap"]),
+    ("A", &["anterior", "front", "from the front", "frontal", "anteriorly", "forward", "ventral", "a", "y"]),
     (
         "P",
-        &["posterior", "back", "behind", "from behind", "from the back", "rear", "posteriorly", "backward", "dorsal"],
+        &[
+            "posterior",
+            "back",
+            "behind",
+            "from behind",
+            "from the back",
+            "rear",
+            "posteriorly",
+            "backward",
+            "dorsal",
+            "p",
+        ],
     ),
     ("L", &["left", "patient left", "from the left", "left side", "l"]),
-    ("R", &["right", "patient right", "from the right", "right side", "r"]),
-    ("S", &["superior", "top", "above", "from above", "from the top", "head", "up", "upward", "cranial", "superiorly"]),
+    ("R", &["right", "patient right", "from the right", "right side", "r", "x"]),
+    (
+        "S",
+        &[
+            "superior",
+            "top",
+            "above",
+            "from above",
+            "from the top",
+            "head",
+            "up",
+            "upward",
+            "cranial",
+            "superiorly",
+            "s",
+            "z",
+        ],
+    ),
     (
         "I",
         &[
@@ -175,6 +194,7 @@ const AXES: Table = &[
             "caudal",
             "inferiorly",
             "foot",
+            "i",
         ],
     ),
 ];
@@ -229,15 +249,17 @@ pub fn fill(entry: &Entry, request: &Request, filling: &mut Filling) {
         }
         if slot.kind == SlotKind::Color {
             fill_color(entry, slot, request, filling);
-        } else if let Some(table) = table_of(slot.kind) {
-            let wordings = wordings(entry, slot, table);
-            if let Some((canonical, start, end)) = longest(&wordings, request, filling) {
+        } else if table_of(slot.kind).is_some() {
+            let wordings = entry.options.get(&slot.name).map_or(&[][..], Vec::as_slice);
+            if let Some(found) = longest(entry, slot, wordings, request, filling) {
                 let value = match slot.kind {
-                    SlotKind::Flag => SlotValue::Flag(matches!(canonical.as_str(), "true" | "on" | "yes" | "show")),
-                    _ => SlotValue::Text(canonical),
+                    SlotKind::Flag => SlotValue::Flag(matches!(found.canonical, "true" | "on" | "yes" | "show")),
+                    _ => SlotValue::Text(found.canonical.to_owned()),
                 };
                 filling.put(slot, value, Source::Said);
-                filling.take(slot, start, end);
+                for index in found.words {
+                    filling.take(slot, index, index + 1);
+                }
             }
         }
     }
@@ -255,30 +277,103 @@ fn table_of(kind: SlotKind) -> Option<Table> {
     }
 }
 
-/// Canonical value and stems of each wording. A table's values that the recipe's options leave out are not offered.
-fn wordings(entry: &Entry, slot: &Slot, table: Table) -> Vec<(String, Vec<String>)> {
-    let mut all: Vec<(String, Vec<String>)> = entry.options.get(&slot.name).cloned().unwrap_or_default();
-    for (canonical, words) in table {
-        if slot.options.is_empty() || slot.options.contains_key(*canonical) {
-            all.extend(words.iter().map(|word| ((*canonical).to_owned(), stems(word))));
-        }
+/// Canonical value and stems of each wording that the program itself knows for this slot. Values that the recipe's options
+/// leave out are not offered.
+pub fn table_wordings(slot: &Slot) -> Vec<(String, Vec<String>)> {
+    if slot.kind == SlotKind::Color {
+        return COLORS.iter().map(|(name, _)| ((*name).to_owned(), stems(name))).collect();
     }
-    all
+    let offered = |canonical: &str| slot.options.is_empty() || slot.options.contains_key(canonical);
+    table_of(slot.kind)
+        .unwrap_or_default()
+        .iter()
+        .filter(|(canonical, _)| offered(canonical))
+        .flat_map(|(canonical, words)| words.iter().map(|word| ((*canonical).to_owned(), stems(word))))
+        .collect()
 }
 
-/// The longest wording in the free words of the part; of equals the first.
-fn longest(wordings: &[(String, Vec<String>)], request: &Request, filling: &Filling) -> Option<(String, usize, usize)> {
-    let mut best: Option<(String, usize, usize)> = None;
+/// A wording in the part: its canonical value and the words it takes.
+struct Found<'a> {
+    canonical: &'a str,
+    words: Vec<usize>,
+}
+
+/// The wording that stands where the recipe's phrasings have the slot; else the longest, else the first. A wording inside
+/// a longer one is not seen.
+fn longest<'a>(
+    entry: &Entry,
+    slot: &Slot,
+    wordings: &'a [(String, Vec<String>)],
+    request: &Request,
+    filling: &Filling,
+) -> Option<Found<'a>> {
+    let mut found: Vec<Found> = Vec::new();
     for index in request.range.0..request.range.1 {
-        for (canonical, sequence) in wordings {
-            let Some(length) = sequence_length(&request.words[..request.range.1], index, sequence) else { continue };
-            let longer = best.as_ref().is_none_or(|(_, start, end)| length > end - start);
-            if longer && filling.is_free(index, index + length) {
-                best = Some((canonical.clone(), index, index + length));
-            }
+        let here = wordings
+            .iter()
+            .filter_map(|(canonical, sequence)| {
+                let length = sequence_length(&request.words[..request.range.1], index, sequence)?;
+                let letter = sequence.len() == 1 && sequence[0].chars().count() == 1;
+                let seen = !letter || stands_for_axis(entry, slot, request, index);
+                (seen && filling.is_free(index, index + length)).then_some((canonical, length))
+            })
+            .max_by_key(|(_, length)| *length);
+        if let Some((canonical, length)) = here
+            && !found.iter().any(|other| other.words.contains(&index))
+        {
+            found.push(Found { canonical, words: (index..index + length).collect() });
         }
     }
-    best
+    if found.is_empty() {
+        return parted(wordings, request, filling);
+    }
+    let anchors = entry.anchors.get(&slot.name);
+    let anchored = |found: &Found| {
+        let start = found.words.first().copied().unwrap_or_default();
+        let end = found.words.last().copied().unwrap_or_default() + 1;
+        let before = word_before(request, start)
+            .is_some_and(|word| anchors.is_some_and(|anchors| anchors.before.contains(word)));
+        let after = (end < request.range.1).then(|| request.words[end].text.as_str());
+        let after = after.is_some_and(|word| anchors.is_some_and(|anchors| anchors.after.contains(word)));
+        usize::from(before) + usize::from(after)
+    };
+    found.into_iter().max_by_key(|found| {
+        (anchored(found), found.words.len(), usize::MAX - found.words.first().copied().unwrap_or_default())
+    })
+}
+
+/// A verb whose particle stands apart: "turn the segment on", "make it visible".
+fn parted<'a>(wordings: &'a [(String, Vec<String>)], request: &Request, filling: &Filling) -> Option<Found<'a>> {
+    const MOST_BETWEEN: usize = 6;
+    let range = request.range.0..request.range.1;
+    wordings.iter().filter(|(_, sequence)| sequence.len() == 2).find_map(|(canonical, sequence)| {
+        let particle = matches!(sequence[1].as_str(), "on" | "off") || sequence[1].ends_with("visibl");
+        let first = range
+            .clone()
+            .find(|index| request.words[*index].stem == sequence[0] && filling.is_free(*index, index + 1))?;
+        let second = (first + 1..range.end.min(first + 2 + MOST_BETWEEN))
+            .find(|index| request.words[*index].stem == sequence[1])?;
+        (particle && filling.is_free(second, second + 1)).then(|| Found { canonical, words: vec![first, second] })
+    })
+}
+
+/// Whether a single letter is meant as an axis: "around S", "the z axis", but not "a" and "I" of a sentence.
+fn stands_for_axis(entry: &Entry, slot: &Slot, request: &Request, index: usize) -> bool {
+    let raw = request.raw(index, index + 1);
+    let anchors = entry.anchors.get(&slot.name);
+    let before =
+        word_before(request, index).is_some_and(|word| anchors.is_some_and(|anchors| anchors.before.contains(word)));
+    let after = request
+        .words
+        .get(index + 1)
+        .is_some_and(|word| matches!(word.stem.as_str(), "axis" | "direction" | "sid" | "-"));
+    raw.chars().all(char::is_uppercase) && before || after
+}
+
+/// The word before, without articles.
+fn word_before<'a>(request: &'a Request, index: usize) -> Option<&'a str> {
+    let before = (request.range.0..index).rev().map(|index| request.words[index].text.as_str());
+    before.into_iter().find(|word| !matches!(*word, "the" | "a" | "an"))
 }
 
 fn fill_color(entry: &Entry, slot: &Slot, request: &Request, filling: &mut Filling) {
@@ -296,8 +391,7 @@ fn fill_color(entry: &Entry, slot: &Slot, request: &Request, filling: &mut Filli
         filling.take(slot, start, end);
         return;
     }
-    let mut wordings = entry.options.get(&slot.name).cloned().unwrap_or_default();
-    wordings.extend(COLORS.iter().map(|(name, _)| ((*name).to_owned(), stems(name))));
+    let wordings = entry.options.get(&slot.name).map_or(&[][..], Vec::as_slice);
     // "red" of "the red slice" is a view, and what is said last is the new colour: "make the red tumour blue".
     let found = (request.range.0..request.range.1).rev().find_map(|index| {
         let names_view =
@@ -308,10 +402,11 @@ fn fill_color(entry: &Entry, slot: &Slot, request: &Request, filling: &mut Filli
                 Some((name, sequence_length(&request.words[..request.range.1], index, sequence)?))
             })
             .max_by_key(|(_, length)| *length)?;
+        // "blue" of "dark blue" is found again one word before.
         let inside_longer = index > request.range.0
-            && COLORS.iter().any(|(name, _)| {
-                sequence_length(&request.words[..request.range.1], index - 1, &stems(name))
-                    .is_some_and(|longer| longer == length + 1)
+            && wordings.iter().any(|(_, sequence)| {
+                sequence_length(&request.words[..request.range.1], index - 1, sequence)
+                    .is_some_and(|longer| longer > length)
             });
         let free = filling.is_free(index, index + length) && !names_view(index + length) && !inside_longer;
         free.then(|| (canonical.clone(), index, index + length))

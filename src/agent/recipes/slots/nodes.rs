@@ -123,7 +123,39 @@ pub fn name_span(name: &str, request: &Request) -> Option<(usize, usize)> {
             }
         }
     }
-    None
+    turned_span(name, request)
+}
+
+/// Where the message says the words of a name in another order: "the chest CT" for `CTChest`.
+fn turned_span(name: &str, request: &Request) -> Option<(usize, usize)> {
+    let sorted = |mut parts: Vec<String>| {
+        parts.sort();
+        parts
+    };
+    let parts: Vec<String> = tokens(name).iter().map(|token| stem(token)).collect();
+    // The first token of an identifier is the whole of it.
+    let parts = if parts.len() > 2 && name.split_whitespace().count() == 1 { parts[1..].to_vec() } else { parts };
+    let count = parts.len();
+    if !(2..=4).contains(&count) {
+        return None;
+    }
+    let wanted = sorted(parts);
+    (request.range.0..request.range.1.saturating_sub(count - 1)).find_map(|start| {
+        let words = &request.words[start..start + count];
+        let plain = words.iter().all(|word| word.kind == WordKind::Word);
+        (plain && sorted(words.iter().map(|word| word.stem.clone()).collect()) == wanted)
+            .then_some((start, start + count))
+    })
+}
+
+/// All nodes and segments whose whole name the part spells.
+pub fn all_names(request: &Request) -> Vec<(SlotValue, usize, usize)> {
+    let nodes = request.scene.nodes.iter().map(value);
+    segments(request.scene)
+        .into_iter()
+        .chain(nodes)
+        .filter_map(|value| name_span(&value.bare(), request).map(|(start, end)| (value, start, end)))
+        .collect()
 }
 
 struct Mention {
@@ -234,9 +266,9 @@ fn word_before<'a>(request: &'a Request, start: usize) -> Option<&'a str> {
 
 fn whole_names(all: &[SlotValue], request: &Request, filling: &Filling) -> Vec<Mention> {
     let mut found: Vec<Mention> = Vec::new();
-    for value in all {
-        let Some((start, end)) = name_span(&value.bare(), request) else { continue };
-        if !filling.is_free(start, end) {
+    for (value, start, end) in &request.names {
+        let (start, end) = (*start, *end);
+        if !all.contains(value) || !filling.is_free(start, end) {
             continue;
         }
         match found.iter_mut().find(|mention| mention.start == start && mention.end == end) {
@@ -270,20 +302,24 @@ fn by_id(all: &[SlotValue], request: &Request) -> Vec<Mention> {
 
 /// A word that stands in the names of few nodes, and means nothing else to this recipe.
 fn part_of_name(entry: &Entry, all: &[SlotValue], request: &Request, filling: &Filling) -> Option<Mention> {
-    let class_words: Vec<(usize, usize)> =
-        Lexicon::shared().class_mentions(request.words).into_iter().map(|(_, start, end)| (start, end)).collect();
     let telling = |index: usize| {
         let word = &request.words[index];
-        let option = entry.options.values().flatten().any(|(_, stems)| stems.iter().any(|stem| *stem == word.stem));
+        let option = entry.options.values().flatten().any(|(_, stems)| stems.contains(&word.stem));
         word.kind == WordKind::Word
             && word.text.chars().count() >= 3
             && filling.is_free(index, index + 1)
             && !Lexicon::shared().is_stop(&word.text)
             && !entry.phrasings.iter().any(|phrasing| phrasing.terms.contains(&word.stem))
             && !option
-            && !class_words.iter().any(|(start, end)| (*start..*end).contains(&index))
+            && !request.classes.iter().any(|(_, start, end)| (*start..*end).contains(&index))
     };
-    let words: Vec<usize> = (request.range.0..request.range.1).filter(|index| telling(*index)).collect();
+    // What spells the whole name of something else is not a part of this name.
+    let spelt = |index: usize| request.names.iter().any(|(_, start, end)| (*start..*end).contains(&index));
+    let words: Vec<usize> =
+        (request.range.0..request.range.1).filter(|index| telling(*index) && !spelt(*index)).collect();
+    if words.is_empty() {
+        return None;
+    }
     let score = |value: &SlotValue| {
         let parts: Vec<String> = tokens(&value.bare()).iter().map(|token| stem(token)).collect();
         words.iter().filter(|index| parts.contains(&request.words[**index].stem)).count()
@@ -297,7 +333,16 @@ fn part_of_name(entry: &Entry, all: &[SlotValue], request: &Request, filling: &F
     while words.contains(&end) && parts.contains(&request.words[end].stem) {
         end += 1;
     }
-    Some(Mention { value, start, end, rivals: best.cloned().collect() })
+    let rivals: Vec<SlotValue> = best.cloned().collect();
+    // "The skull segment" is no model whose name has "skull" in it.
+    let is_node = matches!(value, SlotValue::Node { .. });
+    let says_segment = |index: usize| request.words.get(index).is_some_and(|word| word.stem == "segment");
+    if is_node
+        && (says_segment(end) || (start > request.range.0 && says_segment(start - 1) && start - 1 > request.range.0))
+    {
+        return None;
+    }
+    Some(Mention { value, start, end, rivals })
 }
 
 /// A question for a slot that the scene cannot fill.

@@ -307,7 +307,7 @@ fn triples(request: &Request, filling: &Filling) -> Vec<([f64; 3], usize, usize)
 }
 
 fn flush(run: &mut Vec<(usize, f64, Option<char>)>, lps: bool, found: &mut Vec<([f64; 3], usize, usize)>) {
-    if run.len() % 3 == 0 {
+    if run.len().is_multiple_of(3) {
         for triple in run.chunks(3) {
             let mut point = [triple[0].1, triple[1].1, triple[2].1];
             for (position, (_, value, letter)) in triple.iter().enumerate() {

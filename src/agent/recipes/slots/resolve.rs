@@ -4,7 +4,6 @@ use super::nodes::{candidates, fits, is_a, nothing_there, segments, value, which
 use super::numbers::integer;
 use super::{Filled, Filling, Question, Request, Source};
 use crate::agent::recipes::book::Entry;
-use crate::agent::recipes::lexicon::Lexicon;
 use crate::agent::recipes::value::SlotValue;
 use crate::knowledge::{Risk, Slot, SlotKind};
 
@@ -45,9 +44,10 @@ fn from_earlier(class: &str, request: &Request) -> Option<SlotValue> {
         };
         let mut keys: Vec<(&String, &String)> =
             earlier.provides.iter().filter(|(_, provided)| fits(provided)).collect();
-        // Of several, a key that says what it is: "volume" before "reference_volume".
-        keys.sort_by_key(|(key, provided)| (provided.as_str() != class, key.len(), (*key).clone()));
-        // A base class fits only what the part is about, which is its most special result.
+        // What the part made comes before what it was given.
+        keys.sort_by_key(|(key, provided)| {
+            (earlier.inputs.contains(key), provided.as_str() != class, key.len(), (*key).clone())
+        });
         let (key, provided) = keys.first()?;
         Some(SlotValue::Earlier { part, key: (*key).clone(), class: (*provided).clone() })
     })
@@ -116,7 +116,7 @@ fn fill_node(entry: &Entry, slot: &Slot, request: &Request, owner: Option<&str>,
         return;
     }
     let mut all = candidates(slot, request.scene);
-    let mention = class_mention(slot, request, filling);
+    let mention = class_mention(entry, slot, request, filling);
     if let Some((mentioned, start, end)) = mention {
         let closer: Vec<_> = all.iter().copied().filter(|node| fits(node, mentioned)).collect();
         if !closer.is_empty() {
@@ -168,13 +168,30 @@ fn only<'a, T>(all: &[&'a T]) -> Option<&'a T> {
 }
 
 /// Words in the part that name the slot's class or one above or below it.
-fn class_mention<'a>(slot: &Slot, request: &Request, filling: &Filling) -> Option<(&'a str, usize, usize)> {
+fn class_mention(
+    entry: &Entry,
+    slot: &Slot,
+    request: &Request,
+    filling: &Filling,
+) -> Option<(&'static str, usize, usize)> {
     let class = slot.class.as_deref().unwrap_or("vtkMRMLNode");
-    Lexicon::shared()
-        .class_mentions(&request.words[..request.range.1])
-        .into_iter()
-        .filter(|(_, start, end)| *start >= request.range.0 && filling.is_free(*start, *end))
-        .find(|(mentioned, _, _)| is_a(mentioned, class) || is_a(class, mentioned))
+    request
+        .classes
+        .iter()
+        .copied()
+        .filter(|(_, start, end)| *start >= request.range.0 && *end <= request.range.1 && filling.is_free(*start, *end))
+        // "a segmentation" is any, not one of the scene.
+        .filter(|(_, start, _)| *start == 0 || !matches!(request.words[start - 1].text.as_str(), "a" | "an"))
+        .filter(|(mentioned, _, _)| is_a(mentioned, class) || is_a(class, mentioned))
+        // "Harden the transform of the points": the points are meant, the transform belongs to the order.
+        .min_by_key(|(_, start, end)| {
+            let literal = (*start..*end).all(|index| {
+                entry.phrasings.iter().filter(|phrasing| phrasing.terms.contains(&request.words[index].stem)).count()
+                    * 2
+                    > entry.phrasings.len()
+            });
+            (literal, *start)
+        })
 }
 
 /// Whether a node's name holds the abbreviation by which it was called ("CT", "MR").

@@ -5,6 +5,7 @@
 
 use super::{Filling, Request, Source};
 use crate::agent::recipes::book::Entry;
+use crate::agent::recipes::matching::own_terms;
 use crate::agent::recipes::value::SlotValue;
 use crate::agent::recipes::words::{Word, WordKind};
 use crate::knowledge::SlotKind;
@@ -27,9 +28,9 @@ pub fn fill_introduced(entry: &Entry, request: &Request, filling: &mut Filling) 
         let names_things = slot.name.contains("name") || slot.name.contains("label");
         let introduces = |index: usize, word: &Word| {
             let own = |text: &str| anchors.is_some_and(|anchors| anchors.before.contains(text));
-            let two = index
-                .checked_sub(1)
-                .filter(|before| *before >= request.range.0)
+            let two = (request.range.0..index)
+                .rev()
+                .find(|before| !matches!(request.words[*before].text.as_str(), "the" | "a" | "an"))
                 .is_some_and(|before| own(&format!("{} {}", request.words[before].text, word.text)));
             (names_things && INTRODUCE_NAMES.contains(&word.text.as_str()))
                 || (MAY_INTRODUCE.contains(&word.text.as_str()) && own(&word.text))
@@ -64,7 +65,11 @@ pub fn fill_trailing(entry: &Entry, request: &Request, filling: &mut Filling) {
         }
         // "call Segment_1 Liver": the text stands behind the name, with nothing between.
         let behind = (request.range.0..request.range.1).rev().find(|index| filling.taken[*index].is_some());
-        let follows_slot = entry.recipe.phrasings.iter().any(|text| text.contains(&format!("}} {{{}}}", slot.name)));
+        let said = own_terms(request);
+        let follows_slot = entry.phrasings.iter().any(|phrasing| {
+            phrasing.text.contains(&format!("}} {{{}}}", slot.name))
+                && phrasing.terms.iter().all(|term| said.iter().any(|other| other.text == *term))
+        });
         if follows_slot
             && !slot.optional
             && let Some((start, end)) = behind.and_then(|index| span(entry, &slot.name, request, filling, index + 1))
