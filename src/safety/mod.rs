@@ -24,6 +24,8 @@ use crate::python::{self, LineIndex, Problem};
 const DEPTH_LIMIT: usize = 200;
 /// Enough for five times `DEPTH_LIMIT` levels in an unoptimised build, whatever the caller's own stack.
 const STACK_BYTES: usize = 64 << 20;
+/// Longer code is refused: nobody can read it before saying yes.
+const LENGTH_LIMIT: usize = 4 << 20;
 /// More findings say nothing more to a person.
 const FINDING_LIMIT: usize = 200;
 
@@ -66,6 +68,12 @@ pub fn validate_bytes(code: &[u8], policy: &Policy) -> Verdict {
 }
 
 fn judge(code: &str) -> Vec<Raw> {
+    if code.len() > LENGTH_LIMIT {
+        return vec![source::unreadable(
+            0,
+            "The code is too long to be checked.".to_owned(),
+        )];
+    }
     let mut findings = source::look(code);
     match python::parse(code) {
         Err(error) => findings.push(source::unreadable(0, error.to_string())),

@@ -27,11 +27,20 @@ impl Walker<'_> {
                     self.stored_or(name, Value::unknown())
                 }
                 Origin::Super => Value::unknown(),
+                Origin::TooMany => {
+                    self.too_many(node);
+                    Value::unknown()
+                }
                 Origin::Unknown => self.member_of_unknown(name, node),
             };
             value.merge(&part);
         }
         value.or_unknown()
+    }
+
+    pub(super) fn too_many(&mut self, node: Node<'_>) {
+        let why = "This name is bound in more ways than can be followed.";
+        self.note_why(node, Capability::Reflection, true, why);
     }
 
     /// Names that lead inside the interpreter from any object. True when the name was one.
