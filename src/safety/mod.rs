@@ -119,11 +119,14 @@ fn walk_on_own_stack(code: &str, tree: &tree_sitter::Tree) -> Vec<Raw> {
     })
 }
 
-fn finish(raw: Raw, code: &str, lines: &LineIndex, policy: &Policy) -> Finding {
+fn finish(mut raw: Raw, code: &str, lines: &LineIndex, policy: &Policy) -> Finding {
     let (line, column) = lines.place(code, raw.start);
     let text = shorten(code.get(raw.start..raw.end).unwrap_or(""));
     let what = raw.what.unwrap_or_else(|| text.clone());
     let file = matches!(raw.capability, Capability::ReadFile | Capability::WriteFile);
+    if file && raw.scope.as_deref().is_some_and(source::is_secret_path) {
+        raw.capability = Capability::Secrets;
+    }
     let grave = raw.grave || (file && raw.scope.as_deref().is_some_and(source::is_system_path));
     Finding {
         capability: raw.capability,
