@@ -42,6 +42,11 @@ const CHECKS: &[(&str, Check)] = &[
     ("find_child", find_child),
     ("delay_display", limits::delay_display),
     ("allocate_box", limits::allocate_box),
+    ("endless_repeat", limits::endless_repeat),
+    ("power", limits::power),
+    ("repeats", limits::repeats),
+    ("consume", consume),
+    ("timer_delay", timer_delay),
 ];
 
 /// Whether there is a rule of this name.
@@ -305,6 +310,29 @@ fn timer_interval<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value>
 fn timer_single<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
     if truth(walker, call.argument(0, &[])) == Some(true) {
         walker.single_shot = true;
+    }
+    None
+}
+
+/// A single shot far in the future runs when nobody remembers it.
+fn timer_delay<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
+    if call
+        .argument(0, &[])
+        .and_then(|a| a.value.number())
+        .is_some_and(|ms| ms > 60_000.0)
+    {
+        walker.note(call.node, Capability::Timer, false);
+    }
+    Some(Value::plain())
+}
+
+/// Functions that go through all of their argument.
+fn consume<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
+    if call
+        .argument(0, &[])
+        .is_some_and(|a| a.value.has_object("@endless"))
+    {
+        walker.note(call.node, Capability::Hang, true);
     }
     None
 }

@@ -60,10 +60,12 @@ impl Walker<'_> {
             "*" if container(right) => left.number(),
             // The size of the result in bits.
             "**" => match (left.number(), right.number()) {
-                (Some(a), Some(b)) if a.fract() == 0.0 && a.abs() > 1.0 => Some(b * a.abs().log2() * 10.0),
+                (Some(a), Some(b)) if a.fract() == 0.0 && a.abs() > 1.0 => {
+                    Some(b * a.abs().log2() * 50.0)
+                }
                 _ => None,
             },
-            "<<" => right.number().map(|bits| bits * 10.0),
+            "<<" => right.number().map(|bits| bits * 50.0),
             _ => None,
         };
         if times.is_some_and(|n| n > 5e8) {
@@ -117,17 +119,58 @@ pub(super) fn allocate_box<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Opti
 
 /// `numpy.zeros(shape)`, `bytes(n)` and their like.
 pub(super) fn allocate<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
-    let shape = call.argument(0, &["shape"])?;
-    let parts = match shape.node.kind() {
-        "tuple" | "list" => python::children(shape.node),
-        _ => Vec::new(),
-    };
-    let size = if parts.is_empty() {
-        shape.value.number()
-    } else {
-        parts.iter().map(|p| walker.eval(*p).number()).try_fold(1.0, |size, n| n.map(|n| size * n))
-    };
-    if size.is_some_and(|n| n > MANY_ELEMENTS) {
+    let shape = call.argument(0, &["shape", "size"])?;
+    if size_of(walker, shape.node).is_some_and(|n| n > MANY_ELEMENTS) {
+        walker.note(call.node, Capability::Memory, true);
+    }
+    None
+}
+
+/// The number of elements of a shape: a number, numbers in a row, or `(n,) * k`.
+fn size_of<'t>(walker: &mut Walker<'t>, shape: Node<'t>) -> Option<f64> {
+    match shape.kind() {
+        "tuple" | "list" => python::children(shape)
+            .into_iter()
+            .try_fold(1.0, |size, part| {
+                walker.eval(part).number().map(|n| size * n)
+            }),
+        "binary_operator" if walker.text(shape.child_by_field_name("operator")?) == "*" => {
+            let (left, right) = (
+                shape.child_by_field_name("left")?,
+                shape.child_by_field_name("right")?,
+            );
+            if matches!(left.kind(), "tuple" | "list") {
+                Some(size_of(walker, left)?.powf(walker.eval(right).number()?))
+            } else {
+                walker.eval(shape).number()
+            }
+        }
+        _ => walker.eval(shape).number(),
+    }
+}
+
+/// `itertools.repeat(x)` without a count.
+pub(super) fn endless_repeat<'t>(_: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
+    use super::walk::origin::Origin;
+    (call.arguments.len() == 1).then(|| Value::of(Origin::Object("@endless".into())))
+}
+
+/// `pow(a, b)`.
+pub(super) fn power<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
+    if let [a, b] = call.arguments.as_slice() {
+        let (a, b) = (a.value.clone(), b.value.clone());
+        walker.huge(call.node, &a, "**", &b);
+    }
+    None
+}
+
+/// `numpy.tile(x, n)`.
+pub(super) fn repeats<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
+    if call
+        .argument(1, &["reps", "repeats"])
+        .and_then(|a| a.value.number())
+        .is_some_and(|n| n > MANY_ELEMENTS)
+    {
         walker.note(call.node, Capability::Memory, true);
     }
     None
@@ -152,12 +195,18 @@ pub(super) fn look<'t>(walker: &mut Walker<'t>, root: Node<'t>) {
         let mut inner = rounds;
         match node.kind() {
             "while_statement" => endless_while(walker, node),
-            "for_statement" => inner *= rounds_of(walker, node),
+            "for_statement" => {
+                inner *= rounds_of(walker, node);
+                growing_list(walker, node);
+            }
             "function_definition" => {
-                if let (Some(name), Some(body)) = (node.child_by_field_name("name"), node.child_by_field_name("body"))
-                    && !in_class
-                {
-                    bodies.insert(walker.text(name), body);
+                if let (Some(name), Some(body)) = (
+                    node.child_by_field_name("name"),
+                    node.child_by_field_name("body"),
+                ) {
+                    // A method is called through the object.
+                    let owner = if in_class { "self." } else { "" };
+                    bodies.insert(format!("{owner}{}", walker.text(name)), body);
                 }
                 inner = 1.0;
             }
@@ -166,7 +215,7 @@ pub(super) fn look<'t>(walker: &mut Walker<'t>, root: Node<'t>) {
                     && right.kind() == "lambda"
                     && let Some(body) = right.child_by_field_name("body")
                 {
-                    bodies.insert(walker.text(left), body);
+                    bodies.insert(walker.text(left).to_owned(), body);
                 }
             }
             "lambda" => inner = 1.0,
@@ -192,6 +241,35 @@ pub(super) fn look<'t>(walker: &mut Walker<'t>, root: Node<'t>) {
         stack.extend(python::children(node).into_iter().map(|child| (child, inner, class)));
     }
     endless_recursion(walker, &bodies);
+}
+
+/// `for x in things: things.append(x)`.
+fn growing_list(walker: &mut Walker<'_>, node: Node<'_>) {
+    let Some(source) = node
+        .child_by_field_name("right")
+        .filter(|r| r.kind() == "identifier")
+    else {
+        return;
+    };
+    if leaves(node) {
+        return;
+    }
+    let name = walker.text(source);
+    let Some(body) = node.child_by_field_name("body") else {
+        return;
+    };
+    for statement in python::children(body) {
+        let call = statement.named_child(0).filter(|c| c.kind() == "call");
+        let function = call
+            .and_then(|c| c.child_by_field_name("function"))
+            .map_or("", |f| walker.text(f));
+        if function
+            .strip_prefix(name)
+            .is_some_and(|m| matches!(m, ".append" | ".extend" | ".insert"))
+        {
+            walker.note(node, Capability::Hang, true);
+        }
+    }
 }
 
 /// Rounds of one `for`, when they are written as `range` of known numbers; else 1.
@@ -318,8 +396,12 @@ fn calls_in<'t>(walker: &Walker<'t>, node: Node<'t>, calls: &mut Vec<(&'t str, N
             "conditional_expression" | "boolean_operator" | "lambda" => continue,
             kind if kind.ends_with("comprehension") || kind == "generator_expression" => continue,
             "call" => {
-                if let Some(function) = at.child_by_field_name("function").filter(|f| f.kind() == "identifier") {
-                    calls.push((walker.text(function), at));
+                if let Some(function) = at.child_by_field_name("function") {
+                    let name = walker.text(function);
+                    let own_method = name.strip_prefix("self.").filter(|m| !m.contains('.'));
+                    if function.kind() == "identifier" || own_method.is_some() {
+                        calls.push((name, at));
+                    }
                 }
             }
             _ => {}
@@ -329,9 +411,11 @@ fn calls_in<'t>(walker: &Walker<'t>, node: Node<'t>, calls: &mut Vec<(&'t str, N
 }
 
 /// Functions that call each other, or themselves, in a circle that nothing can stop.
-fn endless_recursion<'t>(walker: &mut Walker<'t>, bodies: &HashMap<&'t str, Node<'t>>) {
-    let calls: HashMap<&str, Vec<(&str, Node<'t>)>> =
-        bodies.iter().map(|(name, body)| (*name, certain_calls(walker, *body))).collect();
+fn endless_recursion<'t>(walker: &mut Walker<'t>, bodies: &HashMap<String, Node<'t>>) {
+    let calls: HashMap<&str, Vec<(&str, Node<'t>)>> = bodies
+        .iter()
+        .map(|(name, body)| (name.as_str(), certain_calls(walker, *body)))
+        .collect();
     // A function is in a circle if following its first known call comes back to it.
     for (name, out) in &calls {
         for (called, node) in out {

@@ -24,6 +24,8 @@ use crate::python::{self, LineIndex, Problem};
 const DEPTH_LIMIT: usize = 200;
 /// Enough for five times `DEPTH_LIMIT` levels in an unoptimised build, whatever the caller's own stack.
 const STACK_BYTES: usize = 64 << 20;
+/// Longer code is refused: nobody can read it before saying yes.
+const LENGTH_LIMIT: usize = 4 << 20;
 /// More findings say nothing more to a person.
 const FINDING_LIMIT: usize = 200;
 
@@ -62,6 +64,12 @@ pub fn validate_bytes(code: &[u8], policy: &Policy) -> Verdict {
 }
 
 fn judge(code: &str) -> Vec<Raw> {
+    if code.len() > LENGTH_LIMIT {
+        return vec![source::unreadable(
+            0,
+            "The code is too long to be checked.".to_owned(),
+        )];
+    }
     let mut findings = source::look(code);
     match python::parse(code) {
         Err(error) => findings.push(source::unreadable(0, error.to_string())),
@@ -96,11 +104,14 @@ fn walk_on_own_stack(code: &str, tree: &tree_sitter::Tree) -> Vec<Raw> {
     found.unwrap_or_else(|| vec![source::unreadable(0, "The code could not be checked.".to_owned())])
 }
 
-fn finish(raw: Raw, code: &str, lines: &LineIndex, policy: &Policy) -> Finding {
+fn finish(mut raw: Raw, code: &str, lines: &LineIndex, policy: &Policy) -> Finding {
     let (line, column) = lines.place(code, raw.start);
     let text = shorten(code.get(raw.start..raw.end).unwrap_or(""));
     let what = raw.what.unwrap_or_else(|| text.clone());
     let file = matches!(raw.capability, Capability::ReadFile | Capability::WriteFile);
+    if file && raw.scope.as_deref().is_some_and(source::is_secret_path) {
+        raw.capability = Capability::Secrets;
+    }
     let grave = raw.grave || (file && raw.scope.as_deref().is_some_and(source::is_system_path));
     Finding {
         capability: raw.capability,

@@ -133,8 +133,46 @@ fn encoding_in(comment: &str) -> Option<&str> {
     None
 }
 
+/// `path` in one form: `/` between parts, lower case, `.` and `..` taken out as far as the text allows.
+fn parts_of(path: &str) -> Vec<String> {
+    let mut parts: Vec<String> = Vec::new();
+    for part in path.replace('\\', "/").to_ascii_lowercase().split('/') {
+        match part {
+            "" | "." if !parts.is_empty() => {}
+            ".." if parts.len() > 1 => {
+                parts.pop();
+            }
+            part => parts.push(part.to_owned()),
+        }
+    }
+    parts
+}
+
+/// Whether `path` is one where keys and passwords are kept.
+pub(super) fn is_secret_path(path: &str) -> bool {
+    const PARTS: &[&str] = &[
+        ".ssh",
+        ".aws",
+        ".gnupg",
+        ".kube",
+        ".docker",
+        ".netrc",
+        ".env",
+        ".git-credentials",
+        ".pypirc",
+        "id_rsa",
+        "id_ed25519",
+        "shadow",
+        "keychains",
+        ".password-store",
+    ];
+    parts_of(path)
+        .iter()
+        .any(|part| PARTS.contains(&part.as_str()))
+}
+
 /// Whether `path` lies where the operating system or other programs keep their own files: no task of a person needs
-/// them, and keys and passwords are among them.
+/// them.
 pub(super) fn is_system_path(path: &str) -> bool {
     const ROOTS: &[&str] = &[
         "/etc",
@@ -154,26 +192,23 @@ pub(super) fn is_system_path(path: &str) -> bool {
         "/private",
         "c:/windows",
         "c:/program files",
+        "c:/program files (x86)",
         "c:/programdata",
     ];
     const PARTS: &[&str] = &[
-        ".ssh",
-        ".aws",
-        ".gnupg",
-        ".kube",
-        ".docker",
-        ".netrc",
-        ".env",
-        ".git-credentials",
-        "id_rsa",
         ".bashrc",
+        ".bash_profile",
         ".profile",
+        ".zshrc",
         ".config",
         "appdata",
+        ".slicerrc.py",
     ];
-    let path = path.replace('\\', "/").to_ascii_lowercase();
-    let below = |root: &str| {
-        path.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/') || root.ends_with("files"))
-    };
-    ROOTS.iter().any(|root| below(root)) || path.split('/').any(|part| PARTS.contains(&part))
+    let parts = parts_of(path);
+    let joined = parts.join("/");
+    ROOTS.iter().any(|root| {
+        joined
+            .strip_prefix(root)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }) || parts.iter().any(|part| PARTS.contains(&part.as_str()))
 }

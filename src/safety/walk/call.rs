@@ -142,6 +142,10 @@ impl<'t> Walker<'t> {
             Origin::Items(index) => self.call_items(*index, call),
             Origin::Name(name) => self.call_name(&name.clone(), call),
             Origin::Instance(_) | Origin::Object(_) => Value::unknown(),
+            Origin::TooMany => {
+                self.too_many(call.callee);
+                Value::unknown()
+            }
             _ => Value::unknown(),
         }
     }

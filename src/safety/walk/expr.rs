@@ -191,17 +191,25 @@ impl<'t> Walker<'t> {
     }
 
     fn comprehension(&mut self, node: Node<'t>) -> Value {
+        let parts = python::children(node);
+        // The first source is read outside, where names of the comprehension do not hold yet.
+        let first = parts.iter().find(|p| p.kind() == "for_in_clause").copied();
+        let source = first.map_or_else(Value::unknown, |clause| self.source_of(clause));
         let scope = self.scope_at(node, ScopeKind::Comprehension);
         let elements = self.inside(scope, |walker| {
             let mut body = Vec::new();
-            for child in python::children(node) {
+            for child in parts {
                 match child.kind() {
                     "for_in_clause" => {
-                        let source = child.child_by_field_name("right").map_or_else(Value::unknown, |r| walker.eval(r));
+                        let source = if Some(child) == first {
+                            source.clone()
+                        } else {
+                            walker.source_of(child)
+                        };
                         if source.has_object("@endless") && node.kind() != "generator_expression" {
                             walker.note(child, Capability::Hang, true);
                         }
-                        walker.for_target(child);
+                        walker.for_target(child, &source);
                     }
                     "if_clause" => {
                         walker.all(child);
@@ -211,14 +219,7 @@ impl<'t> Walker<'t> {
             }
             let mut elements = Value::nothing();
             for part in body {
-                let value = if part.kind() == "pair" {
-                    if let Some(key) = part.child_by_field_name("key") {
-                        walker.eval(key);
-                    }
-                    part.child_by_field_name("value").map_or_else(Value::unknown, |v| walker.eval(v))
-                } else {
-                    walker.eval(part)
-                };
+                let value = walker.comprehension_element(part);
                 walker.leak(&value, part);
                 elements.merge(&value);
             }
@@ -227,10 +228,30 @@ impl<'t> Walker<'t> {
         self.container(node, &elements)
     }
 
-    /// `for left in right`, of a loop or a comprehension.
-    pub(super) fn for_target(&mut self, node: Node<'t>) {
-        let source = node.child_by_field_name("right").map_or_else(Value::unknown, |right| self.eval(right));
-        let element = self.elements(&source);
+    fn comprehension_element(&mut self, part: Node<'t>) -> Value {
+        if part.kind() != "pair" {
+            return self.eval(part);
+        }
+        if let Some(key) = part.child_by_field_name("key") {
+            self.eval(key);
+        }
+        part.child_by_field_name("value")
+            .map_or_else(Value::unknown, |v| self.eval(v))
+    }
+
+    /// What a loop or comprehension goes through.
+    pub(super) fn source_of(&mut self, node: Node<'t>) -> Value {
+        let mut source = Value::nothing();
+        for right in python::fields(node, "right") {
+            let value = self.eval(right);
+            source.merge(&value);
+        }
+        source.or_unknown()
+    }
+
+    /// Binds the names of `for left in right`.
+    pub(super) fn for_target(&mut self, node: Node<'t>, source: &Value) {
+        let element = self.elements(source);
         if let Some(left) = node.child_by_field_name("left") {
             self.assign(left, &element, None);
         }

@@ -14,20 +14,41 @@ impl Walker<'_> {
             return Value::unknown();
         }
         let mut value = Value::nothing();
+        let classes: Vec<usize> = base
+            .origins()
+            .iter()
+            .filter_map(|o| match o {
+                Origin::Instance(class) | Origin::Class(class) => Some(*class),
+                _ => None,
+            })
+            .collect();
+        if !classes.is_empty() {
+            value = self.member_of_classes(classes, name, node);
+        }
         for origin in base.origins() {
             let part = match origin {
                 Origin::Name(space) => self.member_of_name(space, name, node),
                 Origin::Object(kind) => self.member_of_object(kind, name, node),
-                Origin::Instance(class) | Origin::Class(class) => self.member_of_class(*class, name, node),
+                // All at once: they may share bases.
+                Origin::Instance(_) | Origin::Class(_) => continue,
                 Origin::Items(index) => self.member_of_items(*index, name),
                 Origin::Text(_) => self.member_of_object("@text", name, node),
                 Origin::Plain | Origin::Number(_) | Origin::Function(_) => self.stored_or(name, Value::unknown()),
                 Origin::Super => Value::unknown(),
+                Origin::TooMany => {
+                    self.too_many(node);
+                    Value::unknown()
+                }
                 Origin::Unknown => self.member_of_unknown(name, node),
             };
             value.merge(&part);
         }
         value.or_unknown()
+    }
+
+    pub(super) fn too_many(&mut self, node: Node<'_>) {
+        let why = "This name is bound in more ways than can be followed.";
+        self.note_why(node, Capability::Reflection, true, why);
     }
 
     /// Names that lead inside the interpreter from any object. True when the name was one.
@@ -118,30 +139,43 @@ impl Walker<'_> {
         Value::of(Origin::Name(format!("{kind}.{name}").as_str().into()))
     }
 
-    /// Reads an attribute of a class of this code or of one of its objects.
-    fn member_of_class(&mut self, class: usize, name: &str, node: Node<'_>) -> Value {
-        let (scope, bases) = (self.classes[class].scope, self.classes[class].bases.clone());
-        let mut value = self.own_variable(scope, name).cloned().unwrap_or_default();
-        if let Some(stored) = self.stored.get(name) {
-            value.merge(stored);
+    /// Reads an attribute of classes of this code or of their objects: its own, or what its bases bring.
+    fn member_of_classes(&mut self, classes: Vec<usize>, name: &str, node: Node<'_>) -> Value {
+        const MOST_BASES: usize = 40;
+        let mut value = self.stored.get(name).cloned().unwrap_or_default();
+        let mut waiting = classes;
+        let mut seen = Vec::new();
+        while let Some(at) = waiting.pop() {
+            if seen.contains(&at) {
+                continue;
+            }
+            seen.push(at);
+            if seen.len() > MOST_BASES {
+                self.too_many(node);
+                break;
+            }
+            let own = self
+                .own_variable(self.classes[at].scope, name)
+                .filter(|v| !v.is_empty());
+            if let Some(own) = own {
+                value.merge(&own.clone());
+                continue;
+            }
+            for base in self.classes[at].bases.clone().origins() {
+                let part = match base {
+                    Origin::Class(other) => {
+                        waiting.push(*other);
+                        continue;
+                    }
+                    Origin::Name(full) if self.tables.space(full).is_some() => {
+                        self.member_of_object(full, name, node)
+                    }
+                    _ => self.member_of_unknown(name, node),
+                };
+                value.merge(&part);
+            }
         }
-        if !value.is_empty() {
-            return value;
-        }
-        // Not its own: one of the bases may bring it.
-        let mut inherited = Value::nothing();
-        for base in bases.origins() {
-            let part = match base {
-                // A class cannot be its own base, but the two can be mixed up by a name bound twice.
-                Origin::Class(other) if *other < class => self.member_of_class(*other, name, node),
-                Origin::Name(full) if self.tables.space(full).is_some() => {
-                    self.member_of_object(&full.clone(), name, node)
-                }
-                _ => self.member_of_unknown(name, node),
-            };
-            inherited.merge(&part);
-        }
-        inherited.or_unknown()
+        value.or_unknown()
     }
 
     fn member_of_items(&mut self, index: usize, name: &str) -> Value {

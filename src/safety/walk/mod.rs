@@ -24,6 +24,8 @@ use names::{Scope, ScopeKind};
 use origin::{Origin, Value};
 
 const ROUNDS: usize = 3;
+/// Findings after which those that only ask are not kept any more.
+const ENOUGH: usize = 2000;
 
 /// A function or lambda of the program.
 #[derive(Debug, Default)]
@@ -72,6 +74,8 @@ pub(super) struct Walker<'t> {
     pub(super) named: HashSet<usize>,
     /// Where the statement that is being walked ends.
     pub(super) statement_end: usize,
+    /// What the innermost `match` looks at.
+    pub(super) subject: Value,
     /// Whether this is the round that notes findings.
     emit: bool,
     seen: HashSet<(usize, usize, Capability)>,
@@ -101,6 +105,7 @@ pub(super) fn walk(code: &str, tree: &Tree) -> Vec<Raw> {
         callees: HashSet::new(),
         named: HashSet::new(),
         statement_end: 0,
+        subject: Value::unknown(),
         emit: false,
         seen: HashSet::new(),
         found: Vec::new(),
@@ -142,7 +147,9 @@ impl<'t> Walker<'t> {
         scope: Option<String>,
     ) {
         let key = (node.start_byte(), node.end_byte(), capability);
-        if !self.emit {
+        let strict = grave || capability.is_final();
+        // Enough to show and enough to block; a program with more is not read to the end by anybody.
+        if !self.emit || self.found.len() >= if strict { 2 * ENOUGH } else { ENOUGH } {
             return;
         }
         if !self.seen.insert(key) {

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 /// More different origins than this are not told apart any more.
-const WIDTH: usize = 24;
+const WIDTH: usize = 32;
 
 /// One place where a value can come from.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,6 +28,8 @@ pub(crate) enum Origin {
     Items(usize),
     /// What `super()` gives.
     Super,
+    /// More different things than are followed: using it is a finding, since what is left out could be anything.
+    TooMany,
     /// Not known.
     Unknown,
 }
@@ -65,14 +67,21 @@ impl Value {
         if self.0.is_empty() { Self::unknown() } else { self }
     }
 
-    /// Adds an origin. When there are too many, literals fall together first; names and kinds are always kept, since
-    /// there are no more of them than the code writes down.
+    /// Adds an origin. When there are too many, literals fall together; anything else becomes `TooMany`.
     pub(crate) fn add(&mut self, origin: Origin) {
         if self.0.contains(&origin) {
             return;
         }
-        if self.0.len() >= WIDTH && matches!(origin, Origin::Number(_) | Origin::Text(_) | Origin::Items(_)) {
+        let literal = matches!(
+            origin,
+            Origin::Number(_) | Origin::Text(_) | Origin::Items(_)
+        );
+        if literal && self.0.len() >= WIDTH {
             return self.add(Origin::Unknown);
+        }
+        let extra = matches!(origin, Origin::Unknown | Origin::Plain | Origin::TooMany);
+        if !extra && self.0.len() >= 2 * WIDTH {
+            return self.add(Origin::TooMany);
         }
         self.0.push(origin);
     }

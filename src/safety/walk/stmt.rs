@@ -49,18 +49,18 @@ impl<'t> Walker<'t> {
             | "except_clause"
             | "except_group_clause"
             | "finally_clause"
-            | "case_clause"
-            | "match_statement" => self.branch(|w| {
+            | "case_clause" => self.branch(|w| {
                 for child in python::children(node) {
                     w.branch_part(child);
                 }
             }),
+            "match_statement" => self.match_statement(node),
             "for_statement" => self.branch(|w| {
-                let source = node.child_by_field_name("right").map_or_else(Value::unknown, |r| w.eval(r));
+                let source = w.source_of(node);
                 if source.has_object("@endless") && !limits::leaves(node) {
                     w.note(node, Capability::Hang, true);
                 }
-                w.for_target(node);
+                w.for_target(node, &source);
                 for field in ["body", "alternative"] {
                     for part in python::fields(node, field) {
                         w.statement(part);
@@ -75,8 +75,10 @@ impl<'t> Walker<'t> {
             "raise_statement" => {
                 self.all(node);
                 if let Some(raised) = python::children(node).first() {
-                    let name = raised.child_by_field_name("function").unwrap_or(*raised);
-                    if self.tables.listed("ending_exceptions", self.text(name)) {
+                    let class = raised.child_by_field_name("function").unwrap_or(*raised);
+                    let class = self.eval(class);
+                    let ends = |o: &Origin| matches!(o, Origin::Name(n) if n.strip_prefix("builtins.").is_some_and(|n| self.tables.listed("ending_exceptions", n)));
+                    if class.origins().iter().any(ends) {
                         self.note(node, Capability::Quit, true);
                     }
                 }
@@ -114,54 +116,76 @@ impl<'t> Walker<'t> {
             | "except_group_clause"
             | "finally_clause"
             | "case_clause" => self.statement(node),
-            "case_pattern" => self.pattern(node),
+            "case_pattern" => {
+                let subject = self.subject.clone();
+                self.pattern(node, &subject);
+            }
             _ => {
                 self.eval(node);
             }
         }
     }
 
-    /// A pattern of `match`: what it captures is not followed, and reading attributes by pattern is looked at by name.
-    fn pattern(&mut self, node: Node<'t>) {
+    /// A `match` statement: the patterns take the subject apart.
+    fn match_statement(&mut self, node: Node<'t>) {
+        let mut subject = Value::nothing();
+        for part in python::fields(node, "subject") {
+            let value = self.eval(part);
+            subject.merge(&value);
+        }
+        let outer = std::mem::replace(&mut self.subject, subject.or_unknown());
+        for body in python::fields(node, "body") {
+            self.branch(|w| {
+                for child in python::children(body) {
+                    w.branch_part(child);
+                }
+            });
+        }
+        self.subject = outer;
+    }
+
+    /// A pattern of `match` that is held against `value`.
+    fn pattern(&mut self, node: Node<'t>, value: &Value) {
         match node.kind() {
             "identifier" => {
                 let name = self.name_of(node);
-                self.bind(&name, &Value::unknown(), node.end_byte());
+                self.bind(&name, value, node.end_byte());
             }
             "class_pattern" => {
                 for child in python::children(node) {
-                    match child.kind() {
-                        "dotted_name" => {
-                            self.dotted(child);
-                        }
-                        _ => self.pattern(child),
+                    if child.kind() == "dotted_name" {
+                        self.dotted(child);
+                    } else {
+                        self.pattern(child, value);
                     }
                 }
             }
             "keyword_pattern" => {
                 let parts = python::children(node);
-                if let Some(key) = parts.first() {
-                    let name = self.name_of(*key);
-                    let hidden = self.tables.listed("module_names", &name)
-                        || self.tables.listed("inner_attributes", &name)
-                        || name.starts_with("__");
-                    if hidden {
-                        self.note(node, Capability::Reflection, true);
-                    } else {
-                        self.member(&Value::unknown(), &name, node);
-                    }
-                }
+                let Some(key) = parts.first() else { return };
+                let name = self.name_of(*key);
+                let inner = self.member(value, &name, node);
                 for part in parts.iter().skip(1) {
-                    self.pattern(*part);
+                    self.pattern(*part, &inner);
                 }
             }
             "dotted_name" => {
                 let parts = python::children(node);
-                if parts.len() == 1 { self.pattern(parts[0]) } else { drop(self.dotted(node)) }
+                if parts.len() == 1 {
+                    self.pattern(parts[0], value);
+                } else {
+                    self.dotted(node);
+                }
+            }
+            "list_pattern" | "tuple_pattern" | "dict_pattern" | "splat_pattern" => {
+                let inner = self.elements(value);
+                for child in python::children(node) {
+                    self.pattern(child, &inner);
+                }
             }
             _ => {
                 for child in python::children(node) {
-                    self.pattern(child);
+                    self.pattern(child, value);
                 }
             }
         }
@@ -353,6 +377,12 @@ impl<'t> Walker<'t> {
                 "function_definition" => {
                     let index = self.function(child, true);
                     self.functions[index].escaped = true;
+                    // A property gives its result when it is only read.
+                    let read = self.functions[index].returns.clone();
+                    if let Some(name) = child.child_by_field_name("name") {
+                        let name = self.name_of(name);
+                        self.bind(&name, &read, node.end_byte());
+                    }
                 }
                 "class_definition" => self.class(child),
                 _ => {
@@ -568,6 +598,24 @@ impl<'t> Walker<'t> {
                 }
                 value = self.module_value(&prefix);
             } else {
+                let full = format!("{prefix}.{part}");
+                let known = self.tables.need(&prefix, part).is_some()
+                    || self.tables.space(&full).is_some()
+                    || self.tables.import(&full).is_some();
+                if self.tables.space(&prefix).is_some() && !known {
+                    let why = format!(
+                        "The module `{full}` is not on the list of modules known to be harmless."
+                    );
+                    self.note_with(
+                        node,
+                        Capability::UnknownModule,
+                        false,
+                        Some(why),
+                        None,
+                        Some(full),
+                    );
+                    return Value::unknown();
+                }
                 value = self.member(&value, part, node);
                 prefix = format!("{prefix}.{part}");
             }
