@@ -181,7 +181,7 @@ impl Walker<'_> {
             }
         }
         if let Some(target) = self.tables.value("@console", name) {
-            return self.target(&target.to_owned());
+            return self.target(target);
         }
         if self.tables.need("slicer.util", name).is_some() {
             return self.member_of_name("slicer.util", name, node);
