@@ -194,8 +194,9 @@ impl Walker<'_> {
             return Value::of(Origin::Name(name.into()));
         }
         let mut value = Value::nothing();
-        for star in self.stars.clone() {
-            value.merge(&self.member_of_name(&star, name, node));
+        // `import *` leaves out names with an underscore.
+        for star in self.stars.clone().iter().filter(|_| !name.starts_with('_')) {
+            value.merge(&self.member_of_name(star, name, node));
         }
         value
     }
