@@ -38,6 +38,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("image_file", image_file),
     ("data_or_file", data_or_file),
     ("clear_scene", clear_scene),
+    ("scene_state", scene_state),
     ("overwrites_node", overwrites_node),
     ("find_child", find_child),
     ("delay_display", limits::delay_display),
@@ -392,6 +393,17 @@ fn find_child<'t>(_: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
         !a.value.has_object("@mainwindow") && !matches!(a.value.origins(), [Origin::Text(_) | Origin::Plain])
     });
     Some(if elsewhere { Value::unknown() } else { Value::of(Origin::Object("@found".into())) })
+}
+
+/// Batch processing is how many changes are made at once; the other states belong to loading and closing.
+fn scene_state<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
+    let batch = call
+        .argument(0, &[])
+        .is_some_and(|a| walker.text(a.node).ends_with(".BatchProcessState"));
+    if !batch {
+        walker.note(call.node, Capability::Reflection, false);
+    }
+    Some(Value::plain())
 }
 
 /// Observers can be given as a function; text would be looked up as a method by name.

@@ -39,7 +39,7 @@ pub(crate) struct Raw {
     pub(crate) why: Option<String>,
     pub(crate) instead: Option<String>,
     pub(crate) scope: Option<String>,
-    /// For a block that a scope or grant must not lift.
+    /// What the standard sentence names, where it is not the source text.
     pub(crate) what: Option<String>,
 }
 

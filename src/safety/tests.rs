@@ -87,6 +87,7 @@ fn every_way_to_a_dangerous_name_is_seen() {
             "def f(m): m.quit()\nf(slicer.util)",
             "class K:\n    @property\n    def o(self): return slicer.util\nK().o.quit()",
             "match slicer:\n    case object(util=u): u.quit()",
+            "match [slicer.util]:\n    case [u]: u.quit()",
             "getattr(slicer.util, 'qu' + 'it')()",
             "import os\ngetattr(os, name)('x')",
             "import json\njson.codecs.open('a')",

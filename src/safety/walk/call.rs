@@ -51,9 +51,16 @@ impl<'t> Walker<'t> {
             let sees = target.origins().iter().all(
                 |o| matches!(o, Origin::Name(n) if n.strip_prefix("builtins.").is_some_and(|b| self.tables.listed("may_see_modules", b))),
             );
+            // Builtin functions do not change the lists that they are given; anything else may.
+            let plain = target.origins().iter().all(
+                |o| matches!(o, Origin::Name(n) if n.strip_prefix("builtins.").is_some_and(|b| !b.contains('.'))),
+            );
             for argument in &call.arguments {
                 if !sees {
                     self.leak(&argument.value, argument.node);
+                }
+                if !plain {
+                    self.may_fill(&argument.value);
                 }
             }
         }
@@ -64,6 +71,15 @@ impl<'t> Walker<'t> {
             value.merge(&part);
         }
         value.or_unknown()
+    }
+
+    /// Containers handed to code that we do not follow can have anything in them afterwards.
+    fn may_fill(&mut self, value: &Value) {
+        for origin in value.origins() {
+            if let Origin::Items(index) = origin {
+                self.items[*index].add(Origin::Unknown);
+            }
+        }
     }
 
     /// Whether a call of this origin is followed into this code.
@@ -161,7 +177,7 @@ impl<'t> Walker<'t> {
         }
         checks::any_call(self, call);
         if let Some(target) = self.tables.returns(space, member) {
-            return self.target(&target.to_owned());
+            return self.target(target);
         }
         if self.tables.space(name).is_some() {
             return Value::of(Origin::Object(name.into()));

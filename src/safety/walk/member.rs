@@ -82,7 +82,7 @@ impl Walker<'_> {
         if let Some(need) = self.tables.need(space, name) {
             self.note_member(space, name, node, need);
             return match self.tables.value(space, name) {
-                Some(target) => self.target(&target.to_owned()),
+                Some(target) => self.target(target),
                 None => Value::of(Origin::Name(full.as_str().into())),
             };
         }
@@ -124,7 +124,7 @@ impl Walker<'_> {
         if let Some(need) = self.tables.need(kind, name) {
             self.note_member(kind, name, node, need);
             if let Some(target) = self.tables.value(kind, name) {
-                return self.target(&target.to_owned());
+                return self.target(target);
             }
             return Value::of(Origin::Name(format!("{kind}.{name}").as_str().into()));
         }
@@ -198,7 +198,7 @@ impl Walker<'_> {
             return value;
         }
         match self.tables.value("@any", name) {
-            Some(target) => self.target(&target.to_owned()),
+            Some(target) => self.target(target),
             None => Value::of(Origin::Name(format!("@any.{name}").as_str().into())),
         }
     }

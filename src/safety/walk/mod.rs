@@ -7,9 +7,11 @@
 
 pub(super) mod call;
 mod expr;
+mod import;
 mod member;
 mod names;
 pub(super) mod origin;
+mod pattern;
 mod stmt;
 
 use std::collections::{HashMap, HashSet};

@@ -149,7 +149,7 @@ impl Walker<'_> {
             }
         }
         if let Some(target) = self.tables.value("@console", name) {
-            return self.target(&target.to_owned());
+            return self.target(target);
         }
         if self.tables.need("slicer.util", name).is_some() {
             return self.member_of_name("slicer.util", name, node);
@@ -162,8 +162,9 @@ impl Walker<'_> {
             return Value::of(Origin::Name(name.into()));
         }
         let mut value = Value::nothing();
-        for star in self.stars.clone() {
-            value.merge(&self.member_of_name(&star, name, node));
+        // `import *` leaves out names with an underscore.
+        for star in self.stars.clone().iter().filter(|_| !name.starts_with('_')) {
+            value.merge(&self.member_of_name(star, name, node));
         }
         value
     }

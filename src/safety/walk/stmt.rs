@@ -107,7 +107,7 @@ impl<'t> Walker<'t> {
     }
 
     /// A part of a compound statement: a block or clause, an expression, or a pattern.
-    fn branch_part(&mut self, node: Node<'t>) {
+    pub(super) fn branch_part(&mut self, node: Node<'t>) {
         match node.kind() {
             "block"
             | "elif_clause"
@@ -126,85 +126,20 @@ impl<'t> Walker<'t> {
         }
     }
 
-    /// A `match` statement: the patterns take the subject apart.
-    fn match_statement(&mut self, node: Node<'t>) {
-        let mut subject = Value::nothing();
-        for part in python::fields(node, "subject") {
-            let value = self.eval(part);
-            subject.merge(&value);
-        }
-        let outer = std::mem::replace(&mut self.subject, subject.or_unknown());
-        for body in python::fields(node, "body") {
-            self.branch(|w| {
-                for child in python::children(body) {
-                    w.branch_part(child);
-                }
-            });
-        }
-        self.subject = outer;
-    }
-
-    /// A pattern of `match` that is held against `value`.
-    fn pattern(&mut self, node: Node<'t>, value: &Value) {
-        match node.kind() {
-            "identifier" => {
-                let name = self.name_of(node);
-                self.bind(&name, value, node.end_byte());
-            }
-            "class_pattern" => {
-                for child in python::children(node) {
-                    if child.kind() == "dotted_name" {
-                        self.dotted(child);
-                    } else {
-                        self.pattern(child, value);
-                    }
-                }
-            }
-            "keyword_pattern" => {
-                let parts = python::children(node);
-                let Some(key) = parts.first() else { return };
-                let name = self.name_of(*key);
-                let inner = self.member(value, &name, node);
-                for part in parts.iter().skip(1) {
-                    self.pattern(*part, &inner);
-                }
-            }
-            "dotted_name" => {
-                let parts = python::children(node);
-                if parts.len() == 1 {
-                    self.pattern(parts[0], value);
-                } else {
-                    self.dotted(node);
-                }
-            }
-            "list_pattern" | "tuple_pattern" | "dict_pattern" | "splat_pattern" => {
-                let inner = self.elements(value);
-                for child in python::children(node) {
-                    self.pattern(child, &inner);
-                }
-            }
-            _ => {
-                for child in python::children(node) {
-                    self.pattern(child, value);
-                }
-            }
-        }
-    }
-
-    /// `a.b.c` where the grammar has a dotted name and not attributes.
-    fn dotted(&mut self, node: Node<'t>) -> Value {
-        let parts = python::children(node);
-        let mut value = Value::unknown();
-        for (position, part) in parts.iter().enumerate() {
-            let name = self.name_of(*part);
-            value = if position == 0 { self.read(&name, node) } else { self.member(&value, &name, node) };
-        }
-        value
-    }
-
     fn assignment(&mut self, node: Node<'t>) -> Value {
         if let Some(annotation) = node.child_by_field_name("type") {
             self.all(annotation);
+            // `match [x]:` with a `case` below can be read as the annotation of `match[x]`, which hides what is captured.
+            if self.text(node).starts_with("match")
+                && annotation.end_position().row > node.start_position().row
+            {
+                self.note_why(
+                    node,
+                    Capability::Syntax,
+                    true,
+                    "This `match` can be read in two ways.",
+                );
+            }
         }
         let Some(left) = node.child_by_field_name("left") else {
             return self.all(node);
@@ -509,122 +444,6 @@ impl<'t> Walker<'t> {
             let name = self.name_of(name);
             self.bind(&name, &Value::unknown(), node.end_byte());
         }
-    }
-
-    fn import(&mut self, node: Node<'t>) {
-        for name in python::fields(node, "name") {
-            let (path, alias) = self.import_name(name);
-            let module = self.import_path(&path, name);
-            match alias {
-                Some(alias) => self.bind_import(&alias, &module, node, name),
-                None => {
-                    let root = path.split('.').next().unwrap_or(&path).to_owned();
-                    let value = if root == path { module } else { self.module_value(&root) };
-                    self.bind_import(&root, &value, node, name);
-                }
-            }
-        }
-    }
-
-    fn import_from(&mut self, node: Node<'t>) {
-        let Some(module) = node.child_by_field_name("module_name") else {
-            return;
-        };
-        if module.kind() == "relative_import" {
-            self.note(module, Capability::UnknownModule, false);
-        }
-        let path = self.name_of(module).split_whitespace().collect::<String>();
-        let base = self.import_path(&path, module);
-        if python::children(node).iter().any(|c| c.kind() == "wildcard_import") {
-            if self.tables.space(&path).is_some() && !self.stars.contains(&path) {
-                self.stars.push(path);
-            }
-            return;
-        }
-        for name in python::fields(node, "name") {
-            let (path, alias) = self.import_name(name);
-            let value = self.member(&base, &path, name);
-            let bound = alias.unwrap_or(path);
-            self.bind_import(&bound, &value, node, name);
-        }
-    }
-
-    fn bind_import(&mut self, name: &str, value: &Value, node: Node<'t>, at: Node<'t>) {
-        let builtin = self.tables.need("builtins", name).is_some();
-        let module = value.origins().iter().any(|o| matches!(o, Origin::Name(n) if self.tables.space(n).is_some()));
-        // `import numpy as json`: read as one module, is another.
-        let origin = value.origins().iter().find_map(|o| match o {
-            Origin::Name(n) => Some(n.rsplit('.').next().unwrap_or(n).to_owned()),
-            _ => None,
-        });
-        let other = module && origin.is_some_and(|o| !o.starts_with(name)) && self.tables.space(name).is_some();
-        if other {
-            self.note_why(at, Capability::Reflection, true, "A module is given the name of another module.");
-        }
-        if builtin && module {
-            self.note_why(at, Capability::Reflection, true, "A module is given the name of a builtin function.");
-        }
-        self.bind(name, value, node.end_byte());
-    }
-
-    fn import_name(&mut self, node: Node<'t>) -> (String, Option<String>) {
-        let path = node.child_by_field_name("name").unwrap_or(node);
-        let alias = node.child_by_field_name("alias").map(|a| self.name_of(a));
-        let raw = self.text(path);
-        let name = self.name_of(path).split_whitespace().collect::<String>();
-        if !raw.is_ascii() && name.is_ascii() {
-            self.note_why(path, Capability::Reflection, true, "A module name is written with look-alike letters.");
-        }
-        (name, alias)
-    }
-
-    /// Imports `path`: what it needs by itself, and the module.
-    fn import_path(&mut self, path: &str, node: Node<'t>) -> Value {
-        let mut prefix = String::new();
-        let mut value = Value::unknown();
-        for part in path.split('.') {
-            if prefix.is_empty() {
-                prefix.push_str(part);
-                if self.tables.import(&prefix).is_none() && self.tables.space(&prefix).is_none() {
-                    let why = format!("The module `{path}` is not on the list of modules known to be harmless.");
-                    self.note_with(node, Capability::UnknownModule, false, Some(why), None, Some(path.to_owned()));
-                    return Value::unknown();
-                }
-                if let Some(need) = self.tables.import(&prefix) {
-                    self.note_need(node, need);
-                    if self.tables.space(&prefix).is_none() {
-                        return Value::unknown();
-                    }
-                }
-                value = self.module_value(&prefix);
-            } else {
-                let full = format!("{prefix}.{part}");
-                let known = self.tables.need(&prefix, part).is_some()
-                    || self.tables.space(&full).is_some()
-                    || self.tables.import(&full).is_some();
-                if self.tables.space(&prefix).is_some() && !known {
-                    let why = format!(
-                        "The module `{full}` is not on the list of modules known to be harmless."
-                    );
-                    self.note_with(
-                        node,
-                        Capability::UnknownModule,
-                        false,
-                        Some(why),
-                        None,
-                        Some(full),
-                    );
-                    return Value::unknown();
-                }
-                value = self.member(&value, part, node);
-                prefix = format!("{prefix}.{part}");
-            }
-        }
-        value
-    }
-
-    fn module_value(&self, name: &str) -> Value {
-        if self.tables.space(name).is_some() { Value::of(Origin::Name(name.into())) } else { Value::unknown() }
     }
 }
 
