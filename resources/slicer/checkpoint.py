@@ -33,6 +33,7 @@ class Record:
         self.own = own_digest(node) if self.display else ""
         if previous is not None and previous.same_as(self):
             self.copy, self.deep, self.bytes = previous.copy, previous.deep, previous.bytes
+            self.colours = previous.colours
             return
         self.bytes = nodes.bulk_bytes(node)
         self.deep = self.bytes <= min(NODE_LIMIT, budget)
@@ -44,6 +45,7 @@ class Record:
     def _copy(self):
         node = self.node
         copy = node.CreateNodeInstance()
+        self.colours = colour_table(node)
         if self.deep:
             copy.Copy(node)
             return copy
@@ -63,6 +65,8 @@ class Record:
                     node.Copy(self.copy)
                 else:
                     node.CopyContent(self.copy, False)
+            if self.colours is not None:
+                put_back_colours(node, self.colours)
             if not self.deep and self.shared is not None:
                 data = self.shared.NewInstance()
                 data.ShallowCopy(self.shared)
@@ -86,6 +90,24 @@ def shared_data(node):
     copy = data.NewInstance()
     copy.ShallowCopy(data)
     return copy
+
+
+def colour_table(node):
+    """Colours and names of a colour table, whose own copy function shares the table with the original."""
+    table = node.GetLookupTable() if node.IsA("vtkMRMLColorTableNode") else None
+    if table is None:
+        return None
+    count = table.GetNumberOfTableValues()
+    return [(node.GetColorName(index), table.GetTableValue(index)) for index in range(count)]
+
+
+def put_back_colours(node, colours):
+    table = node.GetLookupTable()
+    if table.GetNumberOfTableValues() != len(colours):
+        node.SetNumberOfColors(len(colours))
+    for index, (name, colour) in enumerate(colours):
+        if (node.GetColorName(index), table.GetTableValue(index)) != (name, colour):  # setting one defines it
+            node.SetColor(index, name or "", *colour)
 
 
 BASE = ("Name", "Description", "HideFromEditors", "Selectable", "Selected", "SaveWithScene")

@@ -73,3 +73,4 @@ def guarded(request):
         return run.run(request["run"])
     finally:
         _running.pop()
+        guard.disarm_all()

@@ -24,6 +24,8 @@ _builtins_now = vars(builtins)
 _builtins = dict(_builtins_now)
 _exists, _monotonic, _ident = os.path.exists, time.monotonic, threading.get_ident
 _Thread, _Event = threading.Thread, threading.Event
+_current_frames = sys._current_frames
+_armed = []
 
 PERIOD = 0.02
 AGAIN = 0.05
@@ -45,16 +47,22 @@ def repair_builtins():
 
 
 class Watchdog:
-    """Raises `TimeLimit` or `Stopped` in the thread that made it, until `disarm`."""
+    """Raises `TimeLimit` or `Stopped` in the thread that made it while it runs code of one file, until `disarm`.
 
-    def __init__(self, seconds, stop_path):
-        self.seconds, self.stop_path = seconds, stop_path
-        self.target = ctypes.c_ulong(_ident())
-        self.done = _Event()
+    An exception of this kind arrives a little later than it is sent, so one may still come when the code has ended. It
+    is sent only while a frame of the code is on the stack, so it is one at most, and none once `disarm` has returned.
+    """
+
+    def __init__(self, seconds, stop_path, filename):
+        self.seconds, self.stop_path, self.filename = seconds, stop_path, filename
+        self.number = _ident()
+        self.target = ctypes.c_ulong(self.number)
+        self.done, self.sending = _Event(), threading.RLock()
         self.reason = None
         self.thread = _Thread(target=self._watch, name="slicer-ai-agent watchdog", daemon=True)
 
     def start(self):
+        _armed.append(self)
         self.thread.start()
 
     def _watch(self):
@@ -64,19 +72,40 @@ class Watchdog:
                 self.reason = Stopped
             if self.reason is None and _monotonic() >= end:
                 self.reason = TimeLimit
-            if self.reason is not None and not self.done.is_set():
-                _set_async_exception(self.target, ctypes.py_object(self.reason))
+            if self.reason is not None and self._runs_the_code():
+                self._send()
+
+    def _runs_the_code(self):
+        frame = _current_frames().get(self.number)
+        while frame is not None:
+            if frame.f_code.co_filename == self.filename:
+                return True
+            frame = frame.f_back
+        return False
+
+    def _send(self):
+        if self.sending.acquire(timeout=1):
+            try:
+                if not self.done.is_set():
+                    _set_async_exception(self.target, ctypes.py_object(self.reason))
+            finally:
+                self.sending.release()
 
     def disarm(self):
-        """After this no exception of ours can come any more. One may still come inside, so it tries until it is through."""
-        while True:
-            try:
-                self.done.set()
-                self.thread.join()
-                _set_async_exception(self.target, None)
-                return
-            except (TimeLimit, Stopped):
-                continue
+        self.done.set()
+        with self.sending:  # what was being sent has been sent; what comes later sees that it is done
+            _set_async_exception(self.target, None)
+        if self in _armed:
+            _armed.remove(self)
+
+
+def disarm_all():
+    """Disarms what is still armed. An exception of ours may still come inside, so it tries until it is through."""
+    while _armed:
+        try:
+            _armed[-1].disarm()
+        except (TimeLimit, Stopped):
+            pass
 
 
 class Printed(io.TextIOBase):

@@ -226,8 +226,10 @@ def parameters(node):
 
 def colours(node):
     lookup = node.GetLookupTable() if hasattr(node, "GetLookupTable") else None
-    mark = d.array_digest(lookup.GetTable()) if lookup is not None else ""
-    return d.digest(mark, d.printed(node)), {}, ""
+    if lookup is None:
+        return d.digest(d.printed(node)), {}, ""
+    names = [node.GetColorName(index) for index in range(lookup.GetNumberOfTableValues())]
+    return d.digest(d.array_digest(lookup.GetTable()), names, lookup.GetRange()), {}, "%d colours" % len(names)
 
 
 CONTENT = (

@@ -68,21 +68,29 @@ class Program:
         return names.get("result") if self.sets_result else None
 
 
-def execute(program, names, watchdog, wanted):
-    """Runs the program under its grants; returns (value, exception, what was refused)."""
-    value, error, refused, grants = None, None, [], None
-    try:
+class Execution:
+    """One program under its watchdog and its grants: what came of it."""
+
+    def __init__(self):
+        self.value = self.error = self.grants = None
+        self.refused = []
+
+    def go(self, program, names, watchdog, wanted):
         try:
-            grants = audit.begin(wanted, program.filename)
+            self._go(program, names, watchdog, wanted)
+        except BaseException as late:  # the watchdog's exception, which came when the code had just ended
+            self.error = self.error or late
+        guard.repair_builtins()  # first: Python's own threading, which disarming uses, needs them
+        guard.disarm_all()
+        self.refused = audit.end(self.grants)
+
+    def _go(self, program, names, watchdog, wanted):
+        try:
+            self.grants = audit.begin(wanted, program.filename)
             watchdog.start()
-            value = program.run(names)
-        finally:
-            guard.repair_builtins()
-            watchdog.disarm()
-            refused = audit.end(grants)
-    except BaseException as raised:
-        error = raised
-    return value, error, refused
+            self.value = program.run(names)
+        except BaseException as raised:
+            self.error = raised
 
 
 def error_report(error, filename):
@@ -141,13 +149,16 @@ def run(request):
         reply["error"] = error_report(error, "<slicer-ai-agent run %s>" % run_id)
         reply.update(stdout="", stderr="", vtk=[], warnings=[], log=[], refused=[], touched=[], duration_ms=0.0, ok=False)
         return finish(reply, request, before, point, before)
-    watchdog = guard.Watchdog(request["timeout_ms"] / 1000.0, request.get("stop_path"))
-    names = namespace()
+    watchdog = guard.Watchdog(request["timeout_ms"] / 1000.0, request.get("stop_path"), program.filename)
+    names, execution = namespace(), Execution()
     surroundings.open()
     start = _perf_counter()
-    value, error, refused = execute(program, names, watchdog, request.get("grants"))
-    reply["duration_ms"] = (_perf_counter() - start) * 1000
-    surroundings.close()
+    try:
+        execution.go(program, names, watchdog, request.get("grants"))
+    finally:
+        reply["duration_ms"] = (_perf_counter() - start) * 1000
+        surroundings.close()
+    value, error = execution.value, execution.error
     if error is not None:
         reply["error"] = error_report(error, program.filename)
         error.__traceback__ = None
@@ -155,7 +166,7 @@ def run(request):
         reply["value"] = text.safe(value)
     reply.update(
         stdout=surroundings.out.text(), stderr=surroundings.err.text(), vtk=surroundings.vtk.messages,
-        warnings=surroundings.warned, log=surroundings.log.lines, refused=refused,
+        warnings=surroundings.warned, log=surroundings.log.lines, refused=execution.refused,
         touched=[name for name in dict.fromkeys(touched_names()) if name not in touched_before],
     )
     first = next((one["text"] for one in reply["vtk"] if one["kind"] == "error"), None)

@@ -78,7 +78,10 @@ def what_changed(old, new):
         words.append(content_words(old, new))
     if was.get("representations") != now.get("representations") and was["content"] == now["content"]:
         words.append("closed surface")
-    words += [word for key, word in WORDS.items() if was.get(key) != now.get(key)]
+    changed = [key for key in WORDS if was.get(key) != now.get(key)]
+    if was["content"] != now["content"]:
+        changed = [key for key in changed if key != "properties"]  # many properties only follow from the content
+    words += [WORDS[key] for key in changed]
     if old["visible"] != new["visible"] and new["visible"] is not None:
         words.append("now visible" if new["visible"] else "now hidden")
     return words

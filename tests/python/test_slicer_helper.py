@@ -215,8 +215,9 @@ class Failures(HelperCase):
         self.assertLess(outcome["duration_ms"], 5000)
 
     def test_no_late_exception_reaches_slicer(self):
-        for _ in range(30):  # ends about when the limit does
-            outcome = run("import time\nend = time.time() + 0.0199\nwhile time.time() < end: pass", timeout_ms=20)
+        for step in range(60):  # ends about when the limit does
+            code = "import time\nend = time.time() + %f\nwhile time.time() < end: pass" % (0.015 + step * 0.0005)
+            outcome = run(code, timeout_ms=20)
             self.assertIn(outcome["error"] and outcome["error"]["type"], (None, "TimeLimit"))
         self.assertEqual(run("sum(range(100000))")["value"], 4999950000)
 
@@ -475,6 +476,84 @@ class Restores(HelperCase):
         outcome = run("updateVolumeFromArray(big, np.zeros((2, 2, 2), 'uint8'))\nraise ValueError")
         self.assertEqual(outcome["restored"]["missing"], [])
         self.assertEqual(run("big.GetImageData().GetDimensions()")["value"], [1024, 1024, 70])
+
+
+MORE = """
+import numpy as np
+def add(kind, name):
+    return slicer.mrmlScene.AddNewNodeByClass(kind, name)
+roi, plane = add("vtkMRMLMarkupsROINode", "roi"), add("vtkMRMLMarkupsPlaneNode", "plane")
+roi.SetSize(10, 20, 30)
+roi.SetCenter(1, 2, 3)
+plane.SetOrigin(1, 2, 3)
+plane.SetNormal(0, 1, 0)
+curve = add("vtkMRMLMarkupsClosedCurveNode", "curve")
+for p in ([0, 0, 0], [10, 0, 0], [20, 10, 0]): curve.AddControlPoint(p)
+label, vector = add("vtkMRMLLabelMapVolumeNode", "label"), add("vtkMRMLVectorVolumeNode", "vector")
+updateVolumeFromArray(label, np.ones((5, 6, 7), "uint8"))
+updateVolumeFromArray(vector, np.ones((5, 6, 7, 3), "uint8"))
+label.CreateDefaultDisplayNodes()
+vector.CreateDefaultDisplayNodes()
+grid = add("vtkMRMLGridTransformNode", "grid")
+field = vtk.vtkImageData()
+field.SetDimensions(4, 4, 4)
+field.AllocateScalars(vtk.VTK_DOUBLE, 3)
+field.GetPointData().GetScalars().Fill(0)
+warp = slicer.vtkOrientedGridTransform()
+warp.SetDisplacementGridData(field)
+grid.SetAndObserveTransformToParent(warp)
+sequence = add("vtkMRMLSequenceNode", "sequence")
+for value in "01": sequence.SetDataNodeAtValue(label, value)
+colours = add("vtkMRMLColorTableNode", "colours")
+colours.SetTypeToUser()
+colours.SetNumberOfColors(4)
+colours.SetColor(1, "x", 1, 0, 0, 1)
+settings = add("vtkMRMLScriptedModuleNode", "settings")
+settings.SetParameter("a", "1")
+series, chart = add("vtkMRMLPlotSeriesNode", "series"), add("vtkMRMLPlotChartNode", "chart")
+chart.AddAndObservePlotSeriesNodeID(series.GetID())
+outer, inner = add("vtkMRMLLinearTransformNode", "outer"), add("vtkMRMLLinearTransformNode", "inner")
+inner.SetAndObserveTransformNodeID(outer.GetID())
+roi.SetAndObserveTransformNodeID(inner.GetID())
+slicer.app.processEvents()
+None
+"""
+# What is changed, and an expression of Slicer's own that must have its old value again.
+MORE_CHANGES = (
+    ("roi.SetSize(1, 1, 1)", "roi.GetSize()"),
+    ("roi.SetCenter(9, 9, 9)", "roi.GetCenter()"),
+    ("roi.HardenTransform()", "roi.GetTransformNodeID(), roi.GetCenter()"),
+    ("plane.SetNormal(1, 0, 0)", "plane.GetNormal()"),
+    ("curve.SetCurveTypeToLinear()\ncurve.RemoveNthControlPoint(1)", "curve.GetCurveType(), curve.GetCurveLengthWorld()"),
+    ("arrayFromVolume(label)[0] = 0", "arrayFromVolume(label).sum()"),
+    ("slicer.mrmlScene.RemoveNode(label)", "arrayFromVolume(getNode('label')).shape, label.GetDisplayNode().GetColorNodeID()"),
+    ("arrayFromVolume(vector)[:] = 3", "arrayFromVolume(vector).max()"),
+    ("grid.GetTransformToParent().GetDisplacementGrid().GetPointData().GetScalars().Fill(2)", "grid.GetTransformToParent().TransformPoint(1, 1, 1)"),
+    ("slicer.mrmlScene.RemoveNode(grid)", "getNode('grid').GetTransformToParent().TransformPoint(1, 1, 1)"),
+    ("sequence.RemoveDataNodeAtValue('0')", "sequence.GetNumberOfDataNodes(), sequence.GetNthIndexValue(0)"),
+    ("slicer.mrmlScene.RemoveNode(sequence)", "getNode('sequence').GetNumberOfDataNodes()"),
+    ("colours.SetColor(1, 'y', 0, 1, 0, 1)", "colours.GetColorName(1), colours.GetLookupTable().GetTableValue(1)"),
+    ("settings.SetParameter('a', '2')\nsettings.SetParameter('b', '2')", "settings.GetParameter('a'), settings.GetParameterNames()"),
+    ("slicer.mrmlScene.RemoveNode(series)", "chart.GetNthPlotSeriesNode(0).GetName()"),
+    ("slicer.mrmlScene.RemoveNode(outer)", "inner.GetParentTransformNode().GetName()"),
+    ("slicer.mrmlScene.RemoveNode(inner)", "roi.GetParentTransformNode().GetName(), inner.GetParentTransformNode().GetName()"),
+    ("slicer.modules.volumerendering.logic().CreateDefaultVolumeRenderingNodes(vector)", "vector.GetNumberOfDisplayNodes()"),
+    ("slicer.mrmlScene.Clear()", "len(getNodes('*'))"),
+)
+
+
+class OtherNodes(HelperCase):
+    def test_every_kind_of_node_comes_back(self):
+        outcome = run(MORE)
+        self.assertTrue(outcome["ok"], outcome["error"])
+        self.assertEqual(run("slicer.app.processEvents()")["diff"]["changed"], [])
+        for code, seen in MORE_CHANGES:
+            with self.subTest(code):
+                before = run(seen)["value"]
+                outcome = run(code + "\nslicer.app.processEvents()\nraise ValueError('on purpose')")
+                self.assertEqual(outcome["error"]["message"], "on purpose")
+                self.assertEqual(outcome["restored"]["missing"], [])
+                self.assertEqual(run(seen)["value"], before)
 
 
 class Exchange(HelperCase):
