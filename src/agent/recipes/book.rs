@@ -41,7 +41,7 @@ pub(super) struct Entry {
 pub(super) struct Phrasing {
     pub text: String,
     pub terms: Vec<String>,
-    /// When every word of it is idle ("are there any {kind}"): those words, which then must be said.
+    /// When hardly a word of it has a meaning ("are there any {kind}"): the others, which then must be said.
     pub idle_words: Vec<String>,
     pub slots: Vec<String>,
 }
@@ -221,10 +221,11 @@ impl Phrasing {
             .filter(|term| !(term.start..term.end).any(|index| taken[index]))
             .map(|term| term.text)
             .collect();
-        let idle_words = match terms.is_empty() {
-            true => words.iter().filter(|word| word.kind == WordKind::Word).map(|word| word.text.clone()).collect(),
-            false => Vec::new(),
-        };
+        // A single question word says little more than none.
+        let says_little = terms.iter().all(|term| matches!(term.as_str(), "what" | "which" | "how"));
+        let idle = |word: &&Word| word.kind == WordKind::Word && Lexicon::shared().is_stop(&word.text);
+        let idle_words =
+            if says_little { words.iter().filter(idle).map(|word| word.text.clone()).collect() } else { Vec::new() };
         Self { text: text.to_owned(), terms, idle_words, slots }
     }
 }
