@@ -201,7 +201,7 @@ fn other_wordings_are_understood() {
     }
     println!("{good} of {all} other wordings");
     wrong.iter().for_each(|line| println!("  {line}"));
-    assert!(good * 100 >= all * 0, "{good} of {all}:\n{}", wrong.join("\n"));
+    assert!(good * 100 >= all * 95, "{good} of {all}:\n{}", wrong.join("\n"));
 }
 
 #[derive(Deserialize)]
@@ -334,5 +334,5 @@ fn the_cases_are_understood() {
     }
     println!("{good} of {all} cases");
     wrong.iter().for_each(|line| println!("  {line}"));
-    assert!(good * 100 >= all * 0, "{good} of {all}:\n{}", wrong.join("\n"));
+    assert!(good * 100 >= all * 95, "{good} of {all}:\n{}", wrong.join("\n"));
 }

@@ -53,6 +53,9 @@ impl<'a> Whole<'a> {
 pub(super) fn cover(book: &RecipeBook, whole: &Whole) -> Option<Vec<Match>> {
     let pieces = pieces(whole);
     let count = pieces.len();
+    if count == 0 {
+        return None;
+    }
     let none = BTreeMap::new();
     // Best text score of each run of pieces, judged without what earlier parts would give.
     let mut scores = vec![vec![None; count + 1]; count];
@@ -156,7 +159,7 @@ fn pieces(whole: &Whole) -> Vec<(usize, usize)> {
             before.1 = last;
         }
     }
-    if found.is_empty() { vec![(0, words.len())] } else { found }
+    if found.is_empty() && !words.is_empty() { vec![(0, words.len())] } else { found }
 }
 
 /// A piece without meaning of its own ("please", "the") stays with the one before it.

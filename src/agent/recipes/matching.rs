@@ -7,7 +7,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::book::{Entry, Phrasing, RecipeBook};
+use super::book::{BEHIND_SLOT, Entry, Phrasing, RecipeBook};
 use super::lexicon::{Lexicon, Term, sequence_length};
 use super::slots::{EarlierPart, Filling, Request, Source, fill};
 use super::words::{Word, WordKind};
@@ -29,6 +29,10 @@ const MAYBE_NAME: f64 = 0.5;
 const MOOD_FACTOR: f64 = 0.92;
 /// What is left of the score when the word that the message opens with, mostly its verb, is not explained.
 const UNKNOWN_ORDER_FACTOR: f64 = 0.8;
+/// What is left of the score when the message has values but no word of the phrasing.
+const NOTHING_LITERAL_FACTOR: f64 = 0.75;
+/// What is left of the score when a number or a quoted text is left over.
+const LOOSE_VALUE_FACTOR: f64 = 0.9;
 /// What is left of the score when the message asks or denies what the phrasing does not.
 const TURNED_FACTOR: f64 = 0.6;
 /// What a phrasing loses when its words come in another order.
@@ -169,7 +173,16 @@ fn compare(
         phrasing_weight += weight;
         matched += weight * filling.slots.get(name).map_or(0.0, |filled| evidence(filled.source));
     }
-    let recall = if phrasing_weight > 0.0 { matched / phrasing_weight } else { 0.0 };
+    let mut recall = if phrasing_weight > 0.0 { matched / phrasing_weight } else { 0.0 };
+    if phrasing.says_little {
+        // "What is {node}" needs its node said, "what do I have here" all its words.
+        let pointed = |name: &String| {
+            filling.slots.get(name).is_some_and(|filled| !matches!(filled.source, Source::Default | Source::Missing | Source::Open))
+        };
+        let missing = |name: &String| filling.slots.get(name).is_some_and(|filled| filled.source == Source::Missing);
+        let enough = phrasing.slots.iter().any(pointed) && !phrasing.slots.iter().any(missing);
+        recall *= if enough { 1.0 } else { recall * recall };
+    }
     let (precision, unexplained) = explained(book, entry, &distinct, request, terms, filling);
     let order = 1.0 - ORDER_COST * inversions(&phrasing.terms, terms);
     // A question or a negation that the phrasing does not have turns the request into another.
@@ -179,6 +192,16 @@ fn compare(
         term.text.starts_with('?') && !(distinct.contains(term.text.as_str()) && all_said) && !took(filling, term)
     });
     let mut score = recall.powf(0.45) * precision.powf(0.55) * order;
+    let said_word = |name: &String| {
+        entry.recipe.slot(name).is_some_and(is_word_slot)
+            && filling.slots.get(name).is_some_and(|filled| filled.source == Source::Said)
+    };
+    if literal <= 0.0 && !phrasing.terms.is_empty() && !phrasing.slots.iter().any(said_word) {
+        score *= NOTHING_LITERAL_FACTOR;
+    }
+    if request.own_words().any(|(index, word)| is_value(&word.kind) && filling.taken[index].is_none()) {
+        score *= LOOSE_VALUE_FACTOR;
+    }
     if turned {
         score *= TURNED_FACTOR;
     }
@@ -192,6 +215,10 @@ fn compare(
     (score * (1.0 - LITERAL_SHARE) + LITERAL_SHARE * (literal / 2.0).min(1.0), unexplained)
 }
 
+fn is_value(kind: &WordKind) -> bool {
+    matches!(kind, WordKind::Number { .. } | WordKind::Quoted | WordKind::Hex)
+}
+
 fn asks<'a>(mut terms: impl Iterator<Item = &'a str>) -> bool {
     terms.any(|term| matches!(term, "what" | "which" | "how" | "where"))
 }
@@ -202,11 +229,16 @@ fn took(filling: &Filling, term: &Term) -> bool {
 }
 
 /// Whether a word stands where the recipe's phrasings have the slot.
-pub(super) fn stands_as(entry: &Entry, slot: &str, words: &[Word], index: usize) -> bool {
+pub(super) fn stands_as(entry: &Entry, slot: &str, words: &[Word], filling: &Filling, index: usize) -> bool {
     let Some(anchors) = entry.anchors.get(slot) else { return false };
-    let before = words[..index].iter().rev().find(|word| !matches!(word.text.as_str(), "the" | "a" | "an"));
+    // "A movie" is none of the scene.
+    if index > 0 && matches!(words[index - 1].text.as_str(), "a" | "an") {
+        return false;
+    }
+    let before = (0..index).rev().find(|before| words[*before].text != "the");
     let after = words.get(index + 1);
-    before.is_some_and(|word| anchors.before.contains(&word.text))
+    let behind_slot = |before: usize| filling.taken[before].is_some() && anchors.before.contains(BEHIND_SLOT);
+    before.is_some_and(|before| anchors.before.contains(&words[before].text) || behind_slot(before))
         && after.is_none_or(|word| anchors.after.contains(&word.text))
 }
 
@@ -217,7 +249,7 @@ fn could_be_name(entry: &Entry, request: &Request, filling: &Filling, term: &Ter
     entry.recipe.risk != Risk::High
         && !term.text.starts_with('?')
         && entry.recipe.slots.iter().filter(names).any(|slot| {
-            unsaid(&slot.name) && stands_as(entry, &slot.name, &request.words[..request.range.1], term.start)
+            unsaid(&slot.name) && stands_as(entry, &slot.name, &request.words[..request.range.1], filling, term.start)
         })
 }
 
@@ -259,7 +291,7 @@ fn evidence(source: Source) -> f64 {
         Source::Said => 1.0,
         Source::Pointed | Source::Earlier => 0.9,
         Source::Default | Source::HandedOn => 0.6,
-        Source::Missing => 0.25,
+        Source::Missing => 0.2,
         Source::Open => 0.0,
     }
 }
@@ -298,12 +330,12 @@ fn explained(
             }
             0.0
         };
+        let weight = if names_other && share <= 0.0 { weight.max(1.0) } else { weight };
         total += weight;
         good += weight * share;
     }
     for (index, word) in request.own_words() {
-        let value = matches!(word.kind, WordKind::Number { .. } | WordKind::Quoted | WordKind::Hex);
-        if value && filling.taken[index].is_none() {
+        if is_value(&word.kind) && filling.taken[index].is_none() {
             total += LOOSE_VALUE_WEIGHT;
             unexplained.push(index);
         }

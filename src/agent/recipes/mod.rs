@@ -266,7 +266,7 @@ fn question(book: &RecipeBook, whole: &Whole, index: usize, part: &Match) -> Opt
 fn unknown_name(book: &RecipeBook, whole: &Whole, part: &Match) -> Option<(String, String, Vec<SlotValue>)> {
     let recipe = &book.entries[part.entry].recipe;
     let in_place =
-        |slot: &crate::knowledge::Slot, index| stands_as(&book.entries[part.entry], &slot.name, whole.words, index);
+        |slot: &crate::knowledge::Slot, index| stands_as(&book.entries[part.entry], &slot.name, whole.words, &part.filling, index);
     let unknown_for = |slot: &crate::knowledge::Slot| -> Vec<usize> {
         let could_be_name = |index: &usize| {
             let word = &whole.words[*index];
@@ -292,6 +292,22 @@ fn unknown_name(book: &RecipeBook, whole: &Whole, part: &Match) -> Option<(Strin
     let said = unknown.join(" ");
     let text = format!("Nothing here is called \"{said}\". {}", slots::which_one(slot, &candidates));
     Some((slot.name.clone(), text, candidates))
+}
+
+/// How the best recipes fit a message taken as one part: for finding out why a wording is not understood.
+pub fn explain(message: &str, scene: &SceneSnapshot, book: &RecipeBook) -> Vec<String> {
+    let words = book.words(message, &names(scene));
+    let classes = Lexicon::shared().class_mentions(&words);
+    let (context, given, nothing) = (RecipeContext::default(), BTreeMap::new(), BTreeMap::new());
+    let whole = Whole { message, words: &words, classes: &classes, scene, context: &context, given: &given };
+    let request = whole.request((0, words.len()), &[], &nothing);
+    let describe = |found: Match| {
+        let entry = &book.entries[found.entry];
+        let unexplained: Vec<&str> = found.unexplained.iter().map(|index| words[*index].text.as_str()).collect();
+        let phrasing = &entry.phrasings[found.phrasing].text;
+        format!("{:.2} {} “{phrasing}”, not explained: {}", found.score, entry.recipe.id, unexplained.join(", "))
+    };
+    rank(book, &request, true).into_iter().take(5).map(describe).collect()
 }
 
 /// The three recipes that come nearest, with something to say that works.
