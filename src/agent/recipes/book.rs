@@ -11,6 +11,8 @@ use crate::knowledge::{KnowledgeError, KnowledgeIndex, Recipe, RecipeError, Slot
 
 /// Weight of a term that no recipe knows: as telling as a rare one, because it asks for something else.
 const UNKNOWN_WEIGHT: f64 = 1.0;
+/// Stands in [`Anchors::before`] for a slot right before the slot ("{direction} the {segment}").
+pub(super) const BEHIND_SLOT: &str = "{}";
 /// Least weight of a term, however common.
 const LEAST_WEIGHT: f64 = 0.15;
 
@@ -41,8 +43,10 @@ pub(super) struct Entry {
 pub(super) struct Phrasing {
     pub text: String,
     pub terms: Vec<String>,
-    /// When every word of it is idle ("are there any {kind}"): those words, which then must be said.
+    /// When hardly a word of it has a meaning ("are there any {kind}"): the others, which then must be said.
     pub idle_words: Vec<String>,
+    /// Whether that is so.
+    pub says_little: bool,
     pub slots: Vec<String>,
 }
 
@@ -221,11 +225,12 @@ impl Phrasing {
             .filter(|term| !(term.start..term.end).any(|index| taken[index]))
             .map(|term| term.text)
             .collect();
-        let idle_words = match terms.is_empty() {
-            true => words.iter().filter(|word| word.kind == WordKind::Word).map(|word| word.text.clone()).collect(),
-            false => Vec::new(),
-        };
-        Self { text: text.to_owned(), terms, idle_words, slots }
+        // A single question word says little more than none.
+        let says_little = terms.iter().all(|term| matches!(term.as_str(), "what" | "which" | "how"));
+        let idle = |word: &&Word| word.kind == WordKind::Word && Lexicon::shared().is_stop(&word.text);
+        let idle_words =
+            if says_little { words.iter().filter(idle).map(|word| word.text.clone()).collect() } else { Vec::new() };
+        Self { text: text.to_owned(), terms, idle_words, says_little, slots }
     }
 }
 
@@ -289,6 +294,9 @@ fn anchors(recipe: &Recipe) -> BTreeMap<String, Anchors> {
                 .take_while(|word| word.kind == WordKind::Word)
                 .take(2)
                 .collect();
+            if left.is_empty() && order > 0 {
+                entry.before.insert(BEHIND_SLOT.to_owned());
+            }
             entry.before.extend(left.first().map(|word| word.text.clone()));
             if let [last, first] = &left[..] {
                 entry.before.insert(format!("{} {}", first.text, last.text));

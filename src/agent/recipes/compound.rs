@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use super::RecipeContext;
 use super::book::RecipeBook;
-use super::lexicon::Lexicon;
+use super::lexicon::{Lexicon, Term};
 use super::matching::{Match, as_earlier, own_terms, rank};
 use super::slots::{EarlierPart, Request, all_names};
 use super::value::SlotValue;
@@ -53,6 +53,9 @@ impl<'a> Whole<'a> {
 pub(super) fn cover(book: &RecipeBook, whole: &Whole) -> Option<Vec<Match>> {
     let pieces = pieces(whole);
     let count = pieces.len();
+    if count == 0 {
+        return None;
+    }
     let none = BTreeMap::new();
     // Best text score of each run of pieces, judged without what earlier parts would give.
     let mut scores = vec![vec![None; count + 1]; count];
@@ -85,11 +88,41 @@ fn begins_order(book: &RecipeBook, whole: &Whole, pieces: &[(usize, usize)], pie
         word.is("then") || word.is("afterwards") || matches!(word.kind, WordKind::Mark(';' | '.' | '!' | '?'))
     });
     let none = BTreeMap::new();
-    let first = own_terms(&whole.request((start, end), &[], &none)).into_iter().next();
-    let idle_before = |term: &super::lexicon::Term| {
-        (start..term.start).all(|index| Lexicon::shared().is_stop(&whole.words[index].text))
-    };
-    parted || first.is_some_and(|term| idle_before(&term) && book.is_verb(&term.text) && !known.contains(&term.text))
+    let verb = opening_verb(book, &whole.request((start, end), &[], &none));
+    parted || verb.is_some_and(|term| !known.contains(&term.text))
+}
+
+/// The verb that gives an order at the beginning of a part, if there is one ("delete", but not "called").
+pub(super) fn opening_verb(book: &RecipeBook, request: &Request) -> Option<Term> {
+    let first = own_terms(request).into_iter().next()?;
+    let idle = (request.range.0..first.start).all(|index| Lexicon::shared().is_stop(&request.words[index].text));
+    (idle && book.is_verb(&first.text) && !request.words[first.start].text.ends_with("ed")).then_some(first)
+}
+
+/// The message with the verb of each part repeated where it was left out ("load MRHead and CTChest"), if it was.
+pub(super) fn with_verbs(book: &RecipeBook, whole: &Whole) -> Option<String> {
+    let none = BTreeMap::new();
+    let mut verb: Option<String> = None;
+    let mut text = String::new();
+    let mut changed = false;
+    let mut at = 0;
+    for (start, end) in pieces(whole) {
+        let request = whole.request((start, end), &[], &none);
+        text.push_str(whole.message.get(at..whole.words[start].start)?);
+        match (opening_verb(book, &request), &verb) {
+            (Some(term), _) => verb = Some(request.raw(term.start, term.end)),
+            (None, Some(verb)) => {
+                text.push_str(verb);
+                text.push(' ');
+                changed = true;
+            }
+            (None, None) => {}
+        }
+        text.push_str(&request.raw(start, end));
+        at = whole.words[end - 1].end;
+    }
+    text.push_str(whole.message.get(at..)?);
+    changed.then_some(text)
 }
 
 /// Half-open word ranges of the pieces that the message could be cut into.
@@ -126,7 +159,7 @@ fn pieces(whole: &Whole) -> Vec<(usize, usize)> {
             before.1 = last;
         }
     }
-    if found.is_empty() { vec![(0, words.len())] } else { found }
+    if found.is_empty() && !words.is_empty() { vec![(0, words.len())] } else { found }
 }
 
 /// A piece without meaning of its own ("please", "the") stays with the one before it.

@@ -7,8 +7,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::book::{Entry, Phrasing, RecipeBook};
-use super::lexicon::{Lexicon, Term};
+use super::book::{BEHIND_SLOT, Entry, Phrasing, RecipeBook};
+use super::lexicon::{Lexicon, Term, sequence_length};
 use super::slots::{EarlierPart, Filling, Request, Source, fill};
 use super::words::{Word, WordKind};
 use crate::knowledge::{Risk, SlotKind};
@@ -25,6 +25,14 @@ const WORD_SLOT_WEIGHT: f64 = 0.55;
 const IDLE_WORD_WEIGHT: f64 = 0.25;
 /// How much a word counts as explained that stands where a name would.
 const MAYBE_NAME: f64 = 0.5;
+/// What is left of the score when one of message and phrasing asks and the other does not.
+const MOOD_FACTOR: f64 = 0.92;
+/// What is left of the score when the word that the message opens with, mostly its verb, is not explained.
+const UNKNOWN_ORDER_FACTOR: f64 = 0.8;
+/// What is left of the score when the message has values but no word of the phrasing.
+const NOTHING_LITERAL_FACTOR: f64 = 0.75;
+/// What is left of the score when a number or a quoted text is left over.
+const LOOSE_VALUE_FACTOR: f64 = 0.9;
 /// What is left of the score when the message asks or denies what the phrasing does not.
 const TURNED_FACTOR: f64 = 0.6;
 /// What a phrasing loses when its words come in another order.
@@ -33,7 +41,7 @@ const ORDER_COST: f64 = 0.06;
 /// and one that has slots.
 const LITERAL_SHARE: f64 = 0.03;
 /// A number or quoted text that no slot takes.
-const LOOSE_VALUE_WEIGHT: f64 = 0.7;
+const LOOSE_VALUE_WEIGHT: f64 = 1.0;
 /// How much a word counts as explained that the recipe knows, but not this phrasing of it.
 const KNOWN_ELSEWHERE: f64 = 0.75;
 /// Share of the score that retrieval adds.
@@ -165,15 +173,54 @@ fn compare(
         phrasing_weight += weight;
         matched += weight * filling.slots.get(name).map_or(0.0, |filled| evidence(filled.source));
     }
-    let recall = if phrasing_weight > 0.0 { matched / phrasing_weight } else { 0.0 };
+    let mut recall = if phrasing_weight > 0.0 { matched / phrasing_weight } else { 0.0 };
+    if phrasing.says_little {
+        // "What is {node}" needs its node said, "what do I have here" all its words.
+        let pointed = |name: &String| {
+            filling.slots.get(name).is_some_and(|filled| !matches!(filled.source, Source::Default | Source::Missing | Source::Open))
+        };
+        let missing = |name: &String| filling.slots.get(name).is_some_and(|filled| filled.source == Source::Missing);
+        let enough = phrasing.slots.iter().any(pointed) && !phrasing.slots.iter().any(missing);
+        recall *= if enough { 1.0 } else { recall * recall };
+    }
     let (precision, unexplained) = explained(book, entry, &distinct, request, terms, filling);
     let order = 1.0 - ORDER_COST * inversions(&phrasing.terms, terms);
     // A question or a negation that the phrasing does not have turns the request into another.
-    let turned = terms
-        .iter()
-        .any(|term| term.text.starts_with('?') && !distinct.contains(term.text.as_str()) && !took(filling, term));
-    let score = recall.powf(0.45) * precision.powf(0.55) * order * if turned { TURNED_FACTOR } else { 1.0 };
+    // One that it has counts only when the rest of it is said too.
+    let all_said = distinct.iter().all(|term| said.contains(term));
+    let turned = terms.iter().any(|term| {
+        term.text.starts_with('?') && !(distinct.contains(term.text.as_str()) && all_said) && !took(filling, term)
+    });
+    let mut score = recall.powf(0.45) * precision.powf(0.55) * order;
+    let said_word = |name: &String| {
+        entry.recipe.slot(name).is_some_and(is_word_slot)
+            && filling.slots.get(name).is_some_and(|filled| filled.source == Source::Said)
+    };
+    if literal <= 0.0 && !phrasing.terms.is_empty() && !phrasing.slots.iter().any(said_word) {
+        score *= NOTHING_LITERAL_FACTOR;
+    }
+    if request.own_words().any(|(index, word)| is_value(&word.kind) && filling.taken[index].is_none()) {
+        score *= LOOSE_VALUE_FACTOR;
+    }
+    if turned {
+        score *= TURNED_FACTOR;
+    }
+    // An order is not a question, and the other way round.
+    if asks(said.iter().copied()) != asks(distinct.iter().copied()) {
+        score *= MOOD_FACTOR;
+    }
+    if terms.first().is_some_and(|first| unexplained.contains(&first.start)) {
+        score *= UNKNOWN_ORDER_FACTOR;
+    }
     (score * (1.0 - LITERAL_SHARE) + LITERAL_SHARE * (literal / 2.0).min(1.0), unexplained)
+}
+
+fn is_value(kind: &WordKind) -> bool {
+    matches!(kind, WordKind::Number { .. } | WordKind::Quoted | WordKind::Hex)
+}
+
+fn asks<'a>(mut terms: impl Iterator<Item = &'a str>) -> bool {
+    terms.any(|term| matches!(term, "what" | "which" | "how" | "where"))
 }
 
 /// Whether slots took all words of a term.
@@ -182,11 +229,16 @@ fn took(filling: &Filling, term: &Term) -> bool {
 }
 
 /// Whether a word stands where the recipe's phrasings have the slot.
-pub(super) fn stands_as(entry: &Entry, slot: &str, words: &[Word], index: usize) -> bool {
+pub(super) fn stands_as(entry: &Entry, slot: &str, words: &[Word], filling: &Filling, index: usize) -> bool {
     let Some(anchors) = entry.anchors.get(slot) else { return false };
-    let before = words[..index].iter().rev().find(|word| !matches!(word.text.as_str(), "the" | "a" | "an"));
+    // "A movie" is none of the scene.
+    if index > 0 && matches!(words[index - 1].text.as_str(), "a" | "an") {
+        return false;
+    }
+    let before = (0..index).rev().find(|before| words[*before].text != "the");
     let after = words.get(index + 1);
-    before.is_some_and(|word| anchors.before.contains(&word.text))
+    let behind_slot = |before: usize| filling.taken[before].is_some() && anchors.before.contains(BEHIND_SLOT);
+    before.is_some_and(|before| anchors.before.contains(&words[before].text) || behind_slot(before))
         && after.is_none_or(|word| anchors.after.contains(&word.text))
 }
 
@@ -197,7 +249,7 @@ fn could_be_name(entry: &Entry, request: &Request, filling: &Filling, term: &Ter
     entry.recipe.risk != Risk::High
         && !term.text.starts_with('?')
         && entry.recipe.slots.iter().filter(names).any(|slot| {
-            unsaid(&slot.name) && stands_as(entry, &slot.name, &request.words[..request.range.1], term.start)
+            unsaid(&slot.name) && stands_as(entry, &slot.name, &request.words[..request.range.1], filling, term.start)
         })
 }
 
@@ -238,8 +290,8 @@ fn evidence(source: Source) -> f64 {
     match source {
         Source::Said => 1.0,
         Source::Pointed | Source::Earlier => 0.9,
-        Source::Default => 0.6,
-        Source::Missing => 0.25,
+        Source::Default | Source::HandedOn => 0.6,
+        Source::Missing => 0.2,
         Source::Open => 0.0,
     }
 }
@@ -256,31 +308,60 @@ fn explained(
     let mut total = 0.0;
     let mut good = 0.0;
     let mut unexplained = Vec::new();
+    let mut maybe_names = 0.0;
     for term in terms {
         let weight = book.weight(&term.text);
         let taken = took(filling, term);
+        let names_other = request.names.iter().any(|(_, start, end)| (*start..*end).contains(&term.start));
         let share = if phrasing.contains(term.text.as_str()) || taken {
             1.0
+        } else if names_other || second_option(entry, filling, request, term) {
+            // Something of the scene, or a second choice, that the recipe would leave aside.
+            unexplained.extend(term.start..term.end);
+            0.0
         } else if entry.terms.contains(&term.text) && !term.text.starts_with('?') {
             KNOWN_ELSEWHERE
         } else if request.earlier.iter().any(|earlier| earlier.value_stems.contains(&term.text)) {
             0.9
         } else {
             unexplained.extend(term.start..term.end);
-            if could_be_name(entry, request, filling, term) { MAYBE_NAME } else { 0.0 }
+            if could_be_name(entry, request, filling, term) {
+                maybe_names += weight * MAYBE_NAME;
+            }
+            0.0
         };
+        let weight = if names_other && share <= 0.0 { weight.max(1.0) } else { weight };
         total += weight;
         good += weight * share;
     }
     for (index, word) in request.own_words() {
-        let value = matches!(word.kind, WordKind::Number { .. } | WordKind::Quoted | WordKind::Hex);
-        if value && filling.taken[index].is_none() {
+        if is_value(&word.kind) && filling.taken[index].is_none() {
             total += LOOSE_VALUE_WEIGHT;
             unexplained.push(index);
         }
     }
+    // One name that is not there is asked about; more that is not explained is another request.
+    if let (Some(first), Some(last)) = (unexplained.iter().min(), unexplained.iter().max())
+        && last - first < 3
+    {
+        good += maybe_names;
+    }
     let precision = if total > 0.0 { good / total } else { 1.0 };
     (precision, unexplained)
+}
+
+/// Whether a term is another option of a choice that is already made ("load MRHead and CTChest").
+fn second_option(entry: &Entry, filling: &Filling, request: &Request, term: &Term) -> bool {
+    entry.recipe.slots.iter().filter(|slot| matches!(slot.kind, SlotKind::Choice | SlotKind::Sample)).any(|slot| {
+        let chosen = filling.slots.get(&slot.name).filter(|filled| filled.source == Source::Said);
+        chosen.is_some_and(|chosen| {
+            entry.options.get(&slot.name).into_iter().flatten().any(|(canonical, stems)| {
+                *canonical != chosen.value.bare()
+                    && sequence_length(&request.words[..request.range.1], term.start, stems)
+                        == Some(term.end - term.start)
+            })
+        })
+    })
 }
 
 /// What an earlier part tells a later one.

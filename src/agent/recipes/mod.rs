@@ -25,7 +25,7 @@ pub use value::SlotValue;
 use crate::agent::Plan;
 use crate::knowledge::SlotKind;
 use crate::slicer::{NodeSummary, SceneSnapshot};
-use compound::{Whole, cover};
+use compound::{Whole, cover, opening_verb, with_verbs};
 use lexicon::Lexicon;
 use matching::{Match, rank, stands_as};
 
@@ -160,7 +160,9 @@ fn reply(
     let slot = entry.and_then(|entry| Some((entry, entry.recipe.slot(&pending.slot)?)));
     let value = slot.and_then(|(entry, slot)| slots::value_from_reply(entry, slot, &request, &pending.candidates));
     // A whole new request is not an answer, even if a word of it would fit.
-    let other = (words.len() > 2 || value.is_none()).then(|| fresh(message, scene, &BTreeMap::new(), context, book));
+    let is_offer = value.as_ref().is_some_and(|value| pending.candidates.contains(value));
+    let answers = is_offer && opening_verb(book, &request).is_none();
+    let other = (!answers && (words.len() > 2 || value.is_none())).then(|| fresh(message, scene, &BTreeMap::new(), context, book));
     let turned = matches!(&other, Some(RecipeAnswer::Program { .. } | RecipeAnswer::Ask { .. }));
     let same_recipe = matches!(&other, Some(RecipeAnswer::Ask { recipe, .. }) if *recipe == pending.recipe);
     match (value, other) {
@@ -190,10 +192,36 @@ fn fresh(
     let classes = Lexicon::shared().class_mentions(&words);
     let whole = Whole { message, words: &words, classes: &classes, scene, context, given };
     let Some(parts) = cover(book, &whole) else {
-        return RecipeAnswer::NoMatch { nearest: nearest(book, &whole) };
+        // "Load MRHead and CTChest" leaves a verb out; with it repeated the parts may be clear.
+        return match with_verbs(book, &whole).map(|longer| fresh_once(&longer, scene, given, context, book)) {
+            Some(found @ RecipeAnswer::Program { .. }) => found,
+            _ => RecipeAnswer::NoMatch { nearest: nearest(book, &whole) },
+        };
     };
+    understood(&whole, &parts, book)
+}
+
+/// A message that is taken as it is.
+fn fresh_once(
+    message: &str,
+    scene: &SceneSnapshot,
+    given: &BTreeMap<usize, BTreeMap<String, SlotValue>>,
+    context: &RecipeContext,
+    book: &RecipeBook,
+) -> RecipeAnswer {
+    let words = book.words(message, &names(scene));
+    let classes = Lexicon::shared().class_mentions(&words);
+    let whole = Whole { message, words: &words, classes: &classes, scene, context, given };
+    match cover(book, &whole) {
+        Some(parts) => understood(&whole, &parts, book),
+        None => RecipeAnswer::NoMatch { nearest: Vec::new() },
+    }
+}
+
+/// The program of the parts, or the first thing that must be asked.
+fn understood(whole: &Whole, parts: &[Match], book: &RecipeBook) -> RecipeAnswer {
     for (index, part) in parts.iter().enumerate() {
-        if let Some(ask) = question(book, &whole, index, part) {
+        if let Some(ask) = question(book, whole, index, part) {
             return ask;
         }
     }
@@ -238,7 +266,7 @@ fn question(book: &RecipeBook, whole: &Whole, index: usize, part: &Match) -> Opt
 fn unknown_name(book: &RecipeBook, whole: &Whole, part: &Match) -> Option<(String, String, Vec<SlotValue>)> {
     let recipe = &book.entries[part.entry].recipe;
     let in_place =
-        |slot: &crate::knowledge::Slot, index| stands_as(&book.entries[part.entry], &slot.name, whole.words, index);
+        |slot: &crate::knowledge::Slot, index| stands_as(&book.entries[part.entry], &slot.name, whole.words, &part.filling, index);
     let unknown_for = |slot: &crate::knowledge::Slot| -> Vec<usize> {
         let could_be_name = |index: &usize| {
             let word = &whole.words[*index];
@@ -264,6 +292,22 @@ fn unknown_name(book: &RecipeBook, whole: &Whole, part: &Match) -> Option<(Strin
     let said = unknown.join(" ");
     let text = format!("Nothing here is called \"{said}\". {}", slots::which_one(slot, &candidates));
     Some((slot.name.clone(), text, candidates))
+}
+
+/// How the best recipes fit a message taken as one part: for finding out why a wording is not understood.
+pub fn explain(message: &str, scene: &SceneSnapshot, book: &RecipeBook) -> Vec<String> {
+    let words = book.words(message, &names(scene));
+    let classes = Lexicon::shared().class_mentions(&words);
+    let (context, given, nothing) = (RecipeContext::default(), BTreeMap::new(), BTreeMap::new());
+    let whole = Whole { message, words: &words, classes: &classes, scene, context: &context, given: &given };
+    let request = whole.request((0, words.len()), &[], &nothing);
+    let describe = |found: Match| {
+        let entry = &book.entries[found.entry];
+        let unexplained: Vec<&str> = found.unexplained.iter().map(|index| words[*index].text.as_str()).collect();
+        let phrasing = &entry.phrasings[found.phrasing].text;
+        format!("{:.2} {} “{phrasing}”, not explained: {}", found.score, entry.recipe.id, unexplained.join(", "))
+    };
+    rank(book, &request, true).into_iter().take(5).map(describe).collect()
 }
 
 /// The three recipes that come nearest, with something to say that works.

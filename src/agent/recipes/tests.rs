@@ -177,3 +177,21 @@ fn the_same_message_gives_the_same_program() {
     let message = "smooth the bone by 3 mm, make it red and show it in 3D";
     assert_eq!(ask(message, &there, &book()), ask(message, &there, &book()));
 }
+
+proptest::proptest! {
+    /// Protects the turn from any text: whatever is typed, the provider answers.
+    #[test]
+    fn any_text_is_answered(message in "(\\PC|segment|bone|show|to|called|and|,|\\(|1|-2,5|\"){0,12}") {
+        let book = shared_book();
+        let there = scene(vec![volume(1, "CT"), segmentation("vtkMRMLSegmentationNode1", "S", &["Bone"])]);
+        let found = ask(&message, &there, book);
+        if let RecipeAnswer::Ask { pending, .. } = found {
+            answer(&message, &there, Some(&pending), &RecipeContext::default(), book);
+        }
+    }
+}
+
+fn shared_book() -> &'static RecipeBook {
+    static BOOK: std::sync::OnceLock<RecipeBook> = std::sync::OnceLock::new();
+    BOOK.get_or_init(book)
+}

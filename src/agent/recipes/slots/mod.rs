@@ -77,6 +77,8 @@ pub(super) enum Source {
     Pointed,
     /// Made by an earlier part or an earlier request.
     Earlier,
+    /// Only handed on by an earlier part, not made by it.
+    HandedOn,
     Default,
     /// Optional and not said.
     Open,

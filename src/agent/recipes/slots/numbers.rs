@@ -81,7 +81,13 @@ fn numbers(request: &Request, filling: &Filling) -> Vec<Number> {
                 found.push(Number { index, value: *value, unit: unit.clone(), word: false });
             }
             WordKind::Word => {
-                if let Some(value) = number_word(&word.text) {
+                if word.is("half") {
+                    // "half a centimetre"; "half transparent" is no number.
+                    let behind = request.words[index + 1..request.range.1].iter().find(|next| !next.is("a") && !next.is("an"));
+                    if let Some(unit) = behind.and_then(|next| unit_of(&next.text)) {
+                        found.push(Number { index, value: 0.5, unit: Some(unit.to_owned()), word: true });
+                    }
+                } else if let Some(value) = number_word(&word.text) {
                     let unit = request.words.get(index + 1).and_then(|next| unit_of(&next.text)).map(str::to_owned);
                     found.push(Number { index, value, unit, word: true });
                 }

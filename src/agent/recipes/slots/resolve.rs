@@ -37,7 +37,7 @@ fn says_pronoun(request: &Request) -> bool {
 }
 
 /// The newest thing of this class that an earlier part makes.
-fn from_earlier(class: &str, request: &Request) -> Option<SlotValue> {
+fn from_earlier(class: &str, request: &Request) -> Option<(SlotValue, Source)> {
     request.earlier.iter().enumerate().rev().find_map(|(part, earlier)| {
         let fits = |provided: &str| {
             if class == "segment" { provided == "segment" } else { provided != "segment" && is_a(provided, class) }
@@ -49,14 +49,15 @@ fn from_earlier(class: &str, request: &Request) -> Option<SlotValue> {
             (earlier.inputs.contains(key), provided.as_str() != class, key.len(), (*key).clone())
         });
         let (key, provided) = keys.first()?;
-        Some(SlotValue::Earlier { part, key: (*key).clone(), class: (*provided).clone() })
+        let source = if earlier.inputs.contains(key) { Source::HandedOn } else { Source::Earlier };
+        Some((SlotValue::Earlier { part, key: (*key).clone(), class: (*provided).clone() }, source))
     })
 }
 
 fn fill_segment(entry: &Entry, slot: &Slot, request: &Request, filling: &mut Filling) {
-    if let Some(value) = from_earlier("segment", request) {
+    if let Some((value, source)) = from_earlier("segment", request) {
         take_value_words(slot, request, filling);
-        filling.put(slot, value, Source::Earlier);
+        filling.put(slot, value, source);
         return;
     }
     let named_segmentation = entry.recipe.slots.iter().find_map(|other| match filling.slots.get(&other.name)?.value {
@@ -110,9 +111,9 @@ fn fill_node(entry: &Entry, slot: &Slot, request: &Request, owner: Option<&str>,
             return;
         }
     }
-    if let Some(value) = from_earlier(class, request) {
+    if let Some((value, source)) = from_earlier(class, request) {
         take_value_words(slot, request, filling);
-        filling.put(slot, value, Source::Earlier);
+        filling.put(slot, value, source);
         return;
     }
     let mut all = candidates(slot, request.scene);

@@ -115,6 +115,9 @@ fn span(entry: &Entry, slot: &str, request: &Request, filling: &Filling, start: 
         let ends = match word.kind {
             WordKind::Mark(mark) => !matches!(mark, '-' | '.' | '/' | '+') || !glued(request, end),
             WordKind::Quoted => true,
+            _ if matches!(word.text.as_str(), "at" | "from" | "with" | "by" | "between" | "around" | "through") => {
+                (end..request.range.1).any(|later| request.words[later].number().is_some())
+            }
             _ => matches!(word.text.as_str(), "and" | "then") || after.is_some_and(|after| after.contains(&word.text)),
         };
         if ends && end > start {
@@ -126,7 +129,10 @@ fn span(entry: &Entry, slot: &str, request: &Request, filling: &Filling, start: 
         end += 1;
     }
     let end = trimmed_end(request, start, end);
-    (start < end).then_some((start, end))
+    // A file has a folder or an ending; "as RTSTRUCT" is a format.
+    let is_file = slot.contains("file") || slot.contains("path");
+    let suits = !is_file || request.raw(start, end).contains(['.', '/', '\\']);
+    (start < end && suits).then_some((start, end))
 }
 
 /// Whether a mark stands without a space between two words ("Left-Kidney").
