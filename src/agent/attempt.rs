@@ -65,7 +65,11 @@ impl<H: TurnHost> Turn<'_, H> {
     async fn judge(&mut self, plan: &Plan, code: &str) -> Result<Verdict, Ended> {
         self.stage(Role::SafetyCritic, "checking…").await?;
         let started = Instant::now();
-        let mut verdict = safety::validate(code, &self.context.policy);
+        let mut policy = self.context.policy.clone();
+        if asks_for_sample_data(&self.request) {
+            policy.allow(Capability::SampleData);
+        }
+        let mut verdict = safety::validate(code, &policy);
         if plan.requires_confirmation && verdict.verdict == VerdictKind::Allow {
             verdict.verdict = VerdictKind::Ask;
             verdict.findings.push(confirmation(plan));
@@ -182,6 +186,18 @@ fn picture_size(bytes: &[u8]) -> Option<(u32, u32)> {
     image::ImageReader::new(Cursor::new(bytes)).with_guessed_format().ok()?.into_dimensions().ok()
 }
 
+/// Whether the person's own words ask for sample data: then a second question whether it may be fetched would only teach
+/// people to press Allow. A program that fetches it unasked still asks.
+fn asks_for_sample_data(request: &str) -> bool {
+    const NAMES: [&str; 12] = [
+        "sample", "example data", "demo data", "mrhead", "ctchest", "ctacardio", "ctaabdomen", "mrbraintumor", "ctliver",
+        "mrusprostate", "ctmrbrain", "cbctdental",
+    ];
+    let words = request.to_lowercase();
+    let packed = words.replace([' ', '-', '_'], "");
+    NAMES.iter().any(|name| words.contains(name) || packed.contains(name))
+}
+
 fn confirmation(plan: &Plan) -> Finding {
     Finding {
         capability: Capability::OverwriteData,
@@ -242,5 +258,19 @@ fn failure_text(report: &RunReport) -> String {
     match report.vtk.iter().find(|message| message.kind == "error") {
         Some(message) => format!("VTK reported an error: {}", message.text.trim()),
         None => "The run failed and gave no reason.".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Only the person's own words are consent.
+    #[test]
+    fn sample_data_is_asked_for_in_words() {
+        assert!(asks_for_sample_data("Load the sample chest CT"));
+        assert!(asks_for_sample_data("load MRHead please"));
+        assert!(asks_for_sample_data("open MR Head"));
+        assert!(!asks_for_sample_data("Segment the bone in this volume"));
     }
 }

@@ -241,7 +241,10 @@ impl<H: TurnHost> Turn<'_, H> {
         self.timings.retrieval_ms += started.elapsed().as_secs_f64() * 1000.0;
         match answer {
             RecipeAnswer::NoMatch { nearest } => {
-                self.say(no_match_text(&nearest)).await?;
+                // An open question that was waved away.
+                let dropped = nearest.is_empty() && pending.is_some();
+                let text = if dropped { "Dropped; nothing was run.".to_owned() } else { no_match_text(&nearest) };
+                self.say(text).await?;
                 Ok(Finish::Answer)
             }
             RecipeAnswer::Ask { question, pending, .. } if self.scene.is_some() => {

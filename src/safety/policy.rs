@@ -23,7 +23,7 @@ impl Default for Policy {
             .map(|&capability| {
                 let rule = match capability {
                     c if c.is_final() => VerdictKind::Block,
-                    Capability::Gui | Capability::SampleData => VerdictKind::Allow,
+                    Capability::Gui => VerdictKind::Allow,
                     _ => VerdictKind::Ask,
                 };
                 (capability, rule)

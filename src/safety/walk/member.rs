@@ -283,7 +283,8 @@ impl Walker<'_> {
         for origin in value.origins() {
             match origin {
                 Origin::Function(index) => self.functions[*index].escaped = true,
-                Origin::Name(name) if self.is_module(name) => {
+                // The types of the language (`map(str, …)`) are written in lower case like modules and are none.
+                Origin::Name(name) if self.is_module(name) && !name.starts_with("builtins.") => {
                     let why = format!(
                         "The module `{name}` is passed on as a value, so what is done with it cannot be checked."
                     );
