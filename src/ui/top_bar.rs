@@ -60,7 +60,9 @@ fn slicer_chip_ui(ui: &mut Ui, state: &mut State, actions: &mut Vec<Action>, wid
     let (colour, text) = match (&state.progress, &state.slicer) {
         (Some(progress), _) => (p.warn, format!("{}…", progress.what)),
         (None, None) => (p.text_soft, "Looking for Slicer…".into()),
-        (None, Some(status)) if !status.connected => (p.bad, "Slicer not running".into()),
+        (None, Some(status)) if !status.connected => {
+            (p.bad, if width < 560.0 { "No Slicer" } else { "Slicer not running" }.into())
+        }
         (None, Some(status)) => {
             let nodes = words::count(status.nodes, "node", "nodes");
             let version = status.version.trim_end_matches("-practice");
@@ -141,6 +143,7 @@ fn model_chip_ui(ui: &mut Ui, state: &mut State, actions: &mut Vec<Action>, widt
     } else {
         name.clone()
     };
+    let short = if width < 560.0 && state.settings.model.provider == "recipes" { "Recipes".into() } else { short };
     let limit = if width < 560.0 { 140.0 } else { 280.0 };
     let response = chip(ui, None, &short, &format!("Model: {name}"), limit);
     menu(&response, 280.0, |ui| {
