@@ -91,6 +91,7 @@ fn text_ui(ui: &mut Ui, state: &mut State, id: egui::Id, width: f32) {
             .desired_width(width)
             .frame(Frame::NONE)
             .margin(Margin::symmetric(0, 5))
+            .align(egui::Align2::LEFT_CENTER)
             .return_key(KeyboardShortcut::new(break_line, Key::Enter));
         let response = ui.add(edit).accessible_name(FIELD);
         if std::mem::take(&mut state.focus_composer) && state.dialog.is_none() {
@@ -146,9 +147,9 @@ fn keys(ui: &Ui, state: &State, actions: &mut Vec<Action>) {
                     if held.matches_exact(modifiers))
             })
         };
-        if pressed(input, send) && input.consume_key(send, Key::Enter) {
-            actions.push(Action::Send);
-        } else if pressed(input, Modifiers::COMMAND) && input.consume_key(Modifiers::COMMAND, Key::Enter) {
+        if (pressed(input, send) && input.consume_key(send, Key::Enter))
+            || (pressed(input, Modifiers::COMMAND) && input.consume_key(Modifiers::COMMAND, Key::Enter))
+        {
             actions.push(Action::Send);
         }
         if (empty || state.recalling()) && input.consume_key(Modifiers::NONE, Key::ArrowUp) {
@@ -257,7 +258,8 @@ mod tests {
 
     #[test]
     fn the_status_line_names_role_stage_and_turn_time() {
-        let mut state = State { now_ms: 6_000, ..State::default() };
+        let mut state = State::new(None);
+        state.now_ms = 6_000;
         let events = [
             TurnEvent::UserMessage { turn: 1, text: "x".into() },
             TurnEvent::Stage { role: Role::Executor, detail: "running (attempt 1 of 5)…".into() },

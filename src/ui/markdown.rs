@@ -64,7 +64,7 @@ impl Markdown {
                 Part::Text(text) => {
                     ui.spacing_mut().item_spacing.y = space::SMALL;
                     // Rows are as high as their text: the height of a button would set bullets apart from their lines.
-                    ui.spacing_mut().interact_size.y = 0.0;
+                    ui.spacing_mut().interact_size.y = ui.text_style_height(&egui::TextStyle::Body);
                     CommonMarkViewer::new().show(ui, &mut self.cache, text);
                 }
                 Part::Code(language, code) => code_block_ui(ui, code, language, "Code"),
@@ -115,6 +115,8 @@ fn coloured(ui: &Ui, code: &str, language: &str) -> LayoutJob {
     let p = palette(ui);
     for section in &mut job.sections {
         section.format.color = tokens::readable(section.format.color, p.text, p.well);
+        section.format.underline = egui::Stroke::NONE;
+        section.format.italics = false;
     }
     job
 }

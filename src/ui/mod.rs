@@ -4,6 +4,7 @@
 //! for on the thread of the window. What the window knows is a plain value ([`state::State`]), folded from events by pure
 //! functions; views only read it and tell what the person did.
 
+mod action;
 mod app;
 mod cards;
 mod cards_run;

@@ -111,11 +111,12 @@ fn slicer_menu_ui(ui: &mut Ui, state: &mut State, actions: &mut Vec<Action>) {
     ui.add_space(space::SMALL);
     small(ui, "Address of Slicer's Web Server");
     let mut go = false;
-    ui.horizontal(|ui| {
-        let field = egui::TextEdit::singleline(&mut state.slicer_url).desired_width(ui.available_width() - 90.0);
+    let line = vec2(ui.available_width(), size::ROW);
+    ui.allocate_ui_with_layout(line, egui::Layout::right_to_left(egui::Align::Center), |ui| {
+        go = primary_button(ui, "Connect").clicked();
+        let field = egui::TextEdit::singleline(&mut state.slicer_url).desired_width(f32::INFINITY);
         let response = ui.add(field).accessible_name("Address of Slicer");
-        go = response.lost_focus() && ui.input(|input| input.key_pressed(egui::Key::Enter));
-        go |= primary_button(ui, "Connect").clicked();
+        go |= response.lost_focus() && ui.input(|input| input.key_pressed(egui::Key::Enter));
     });
     if go {
         actions.push(Action::Connect(state.slicer_url.clone()));
