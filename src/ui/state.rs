@@ -154,7 +154,8 @@ impl State {
                 }
             }
             Event::Settings { settings, providers, key } => self.set_settings(*settings, providers, key),
-            Event::TestStarted => self.test = Test::Running,
+            // The window knows since the button was pressed; after a cancel this comes too late to matter.
+            Event::TestStarted => {}
             Event::TestFinished { report } => {
                 if self.test != Test::None {
                     self.test = Test::Done(report);
@@ -245,6 +246,7 @@ impl State {
         }
         if !status.connected {
             self.scene = None;
+            self.capturing = false;
         }
         self.slicer = Some(status);
     }
