@@ -64,6 +64,7 @@ impl Window {
     /// Puts fonts and themes into `context` and asks the engine for what is shown first.
     pub fn new(context: &Context, link: EngineLink, initial_message: Option<String>) -> Self {
         tokens::install(context);
+        super::markdown::warm_up();
         context.options_mut(|options| options.zoom_with_keyboard = false);
         let mut window = Self {
             state: State::new(initial_message),

@@ -136,6 +136,7 @@ fn user_ui(ui: &mut Ui, text: &str, view: &mut CardView<'_>) {
             }
         });
     }
+    ui.add_space(space::SMALL);
 }
 
 fn thinking_ui(ui: &mut Ui, card: &Card, text: &str, took_ms: Option<i64>, view: &mut CardView<'_>) {
@@ -190,7 +191,7 @@ fn tool_ui(
         None => brief(arguments),
     };
     let title = name.replace('_', " ");
-    let title = capitalised(&title);
+    let title = words::capitalised(&title);
     let line = Line { icon, colour, title: &title, detail: &detail, meta: &meta, open: None };
     if !view.folding(ui, card.id, false, line, 0.0) {
         return;
@@ -222,11 +223,6 @@ fn brief(arguments: &serde_json::Value) -> String {
         serde_json::Value::Null => String::new(),
         other => other.to_string(),
     }
-}
-
-fn capitalised(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().collect::<String>() + letters.as_str())
 }
 
 /// Plain text in a well; long text scrolls.

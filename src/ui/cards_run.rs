@@ -203,6 +203,7 @@ pub fn permission_ui(ui: &mut Ui, card: &Card, view: &mut CardView<'_>) {
         }
         ui.add_space(space::SMALL);
         ui.horizontal_wrapped(|ui| {
+            ui.spacing_mut().item_spacing = Vec2::splat(space::SMALL);
             let mut decide = |response: egui::Response, decision: Decision, hint: &str| {
                 if response.on_hover_text(hint).clicked() {
                     view.actions.push(Action::Decide(request.clone(), decision));
@@ -329,7 +330,7 @@ fn check_ui(ui: &mut Ui, check: &CheckResult) {
         None => (Icon::Question, p.text_soft, "not checked"),
     };
     let seen = if check.seen.is_empty() { String::new() } else { format!(" — {}", check.seen) };
-    icon_text(ui, icon, colour, &format!("{} ({word}){seen}", check.what));
+    icon_text(ui, icon, colour, &format!("{} ({word}){seen}", words::capitalised(&check.what)));
 }
 
 fn diff_ui(ui: &mut Ui, diff: &SceneDiff) {

@@ -1,6 +1,9 @@
 //! Where the person types: queue, text, Send or Stop, and the status line below.
 
-use egui::{Frame, Key, KeyboardShortcut, Label, Margin, Modifiers, RichText, ScrollArea, TextEdit, Ui, vec2};
+use egui::{
+    Align, Frame, Key, KeyboardShortcut, Label, Layout, Margin, Modifiers, Rect, RichText, ScrollArea, TextEdit, Ui,
+    UiBuilder, vec2,
+};
 
 use super::icons::{self, Icon};
 use super::state::{Action, State};
@@ -62,40 +65,46 @@ fn field_ui(ui: &mut Ui, state: &mut State, actions: &mut Vec<Action>) {
         .corner_radius(radius::DIALOG)
         .inner_margin(Margin { left: 12, right: 8, top: 8, bottom: 8 })
         .show(ui, |ui| {
-            ui.horizontal(|ui| {
-                ui.spacing_mut().item_spacing.x = space::BASE;
-                let buttons = buttons_width(state);
-                let width = ui.available_width() - buttons - space::BASE;
-                let limit = if ui.ctx().content_rect().height() < 600.0 { 90.0 } else { 180.0 };
-                let field = ScrollArea::vertical().max_height(limit).max_width(width).auto_shrink([false, true]);
-                field.id_salt("composer-scroll").show(ui, |ui| {
-                    let break_line =
-                        if state.settings.appearance.enter_sends { Modifiers::SHIFT } else { Modifiers::NONE };
-                    let hint = RichText::new(hint(state)).color(p.text_soft);
-                    let edit = TextEdit::multiline(&mut state.composer)
-                        .id(id)
-                        .hint_text(hint)
-                        .desired_rows(1)
-                        .desired_width(width)
-                        .frame(Frame::NONE)
-                        .margin(Margin::symmetric(0, 5))
-                        .return_key(KeyboardShortcut::new(break_line, Key::Enter));
-                    let response = ui.add(edit).accessible_name(FIELD);
-                    if std::mem::take(&mut state.focus_composer) && state.dialog.is_none() {
-                        response.request_focus();
-                    }
-                });
-                let layout = egui::Layout::right_to_left(egui::Align::Max);
-                ui.with_layout(layout, |ui| send_or_stop_ui(ui, state, actions));
-            });
+            let whole = ui.available_width();
+            let buttons = buttons_width(state);
+            let width = whole - buttons - space::BASE;
+            let left = ui.cursor().left();
+            let text = ui.scope(|ui| text_ui(ui, state, id, width)).response.rect;
+            // The buttons stand beside the last line of the text.
+            let corner = egui::pos2(left + whole, text.bottom());
+            let slot = Rect::from_min_max(egui::pos2(text.right() + space::BASE, corner.y - size::ROW), corner);
+            let builder = UiBuilder::new().max_rect(slot).layout(Layout::right_to_left(Align::Center));
+            ui.scope_builder(builder, |ui| send_or_stop_ui(ui, state, actions));
         });
+}
+
+fn text_ui(ui: &mut Ui, state: &mut State, id: egui::Id, width: f32) {
+    let limit = if ui.ctx().content_rect().height() < 600.0 { 90.0 } else { 180.0 };
+    let field = ScrollArea::vertical().max_height(limit).max_width(width).min_scrolled_height(0.0);
+    field.auto_shrink([false, true]).id_salt("composer-scroll").show(ui, |ui| {
+        let break_line = if state.settings.appearance.enter_sends { Modifiers::SHIFT } else { Modifiers::NONE };
+        let hint = RichText::new(hint(state)).color(palette(ui).text_soft);
+        let edit = TextEdit::multiline(&mut state.composer)
+            .id(id)
+            .hint_text(hint)
+            .desired_rows(1)
+            .desired_width(width)
+            .frame(Frame::NONE)
+            .margin(Margin::symmetric(0, 5))
+            .align(egui::Align2::LEFT_CENTER)
+            .return_key(KeyboardShortcut::new(break_line, Key::Enter));
+        let response = ui.add(edit).accessible_name(FIELD);
+        if std::mem::take(&mut state.focus_composer) && state.dialog.is_none() {
+            response.request_focus();
+        }
+    });
 }
 
 fn hint(state: &State) -> &'static str {
     if state.timeline.open_permission().is_some() {
         "The question above waits for your answer"
     } else if state.running() {
-        "Add a message; it is sent when this turn is done"
+        "Add a message for afterwards"
     } else {
         "Ask for something in Slicer"
     }
@@ -138,9 +147,9 @@ fn keys(ui: &Ui, state: &State, actions: &mut Vec<Action>) {
                     if held.matches_exact(modifiers))
             })
         };
-        if pressed(input, send) && input.consume_key(send, Key::Enter) {
-            actions.push(Action::Send);
-        } else if pressed(input, Modifiers::COMMAND) && input.consume_key(Modifiers::COMMAND, Key::Enter) {
+        if (pressed(input, send) && input.consume_key(send, Key::Enter))
+            || (pressed(input, Modifiers::COMMAND) && input.consume_key(Modifiers::COMMAND, Key::Enter))
+        {
             actions.push(Action::Send);
         }
         if (empty || state.recalling()) && input.consume_key(Modifiers::NONE, Key::ArrowUp) {
@@ -204,7 +213,7 @@ enum Tone {
 
 /// The status line, for example "Executor: running (attempt 1 of 5)… 2.1 s · turn 5.3 s".
 fn status_line(state: &State) -> (Option<Icon>, Tone, String) {
-    let since = |ms: i64| words::duration((state.now_ms - ms).max(0) as f64);
+    let since = |ms: i64| words::clock((state.now_ms - ms).max(0) as f64);
     if let Some(started) = state.timeline.turn_started_ms {
         let turn = since(started);
         if state.stopping {
@@ -249,7 +258,8 @@ mod tests {
 
     #[test]
     fn the_status_line_names_role_stage_and_turn_time() {
-        let mut state = State { now_ms: 6_000, ..State::default() };
+        let mut state = State::new(None);
+        state.now_ms = 6_000;
         let events = [
             TurnEvent::UserMessage { turn: 1, text: "x".into() },
             TurnEvent::Stage { role: Role::Executor, detail: "running (attempt 1 of 5)…".into() },

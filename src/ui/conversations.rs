@@ -44,7 +44,11 @@ pub fn conversations_ui(ui: &mut Ui, state: &mut State, actions: &mut Vec<Action
         for one in &listed {
             if any_pinned && pinned != Some(one.pinned) {
                 ui.add_space(space::SMALL);
-                small(ui, if one.pinned { "Pinned" } else { "Earlier" });
+                ui.horizontal(|ui| {
+                    ui.spacing_mut().interact_size.y = 0.0;
+                    ui.add_space(space::TINY);
+                    small(ui, if one.pinned { "Pinned" } else { "Earlier" });
+                });
                 pinned = Some(one.pinned);
             }
             ui.push_id(&one.id, |ui| entry_ui(ui, one, state, actions));
@@ -111,7 +115,6 @@ fn entry_ui(ui: &mut Ui, one: &ConversationSummary, state: &mut State, actions: 
     } else if response.clicked() {
         actions.push(Action::Open(one.id.clone()));
     }
-    ui.skip_ahead_auto_ids(1);
 }
 
 fn entry_menu_ui(ui: &mut Ui, one: &ConversationSummary, state: &mut State, actions: &mut Vec<Action>) {

@@ -1,21 +1,54 @@
 //! Markdown and code as they are shown.
 //!
-//! The highlighter knows a language by its file extension only, so the names that models write after a fence are
-//! translated first. One cache serves all messages: each cache of its own would load the syntax tables again.
+//! Code blocks are cut out of the markdown and shown by the same function as the code of a run: one look, one highlighter,
+//! one copy button, and colours that stand out from their ground. The highlighter knows a language by its file extension
+//! only, so the names that models write after a fence are translated first. One cache serves all messages: each cache of
+//! its own would load the syntax tables again.
 
 use std::collections::HashMap;
+use std::sync::LazyLock;
 
-use egui::{Frame, Ui};
+use egui::text::LayoutJob;
+use egui::{Frame, Rect, Ui, pos2, vec2};
 use egui_commonmark::{CommonMarkCache, CommonMarkViewer};
-use egui_extras::syntax_highlighting::{CodeTheme, highlight};
+use egui_extras::syntax_highlighting::{CodeTheme, SyntectSettings, highlight_with};
 
-use super::tokens::{font, palette, space};
+use super::icons::Icon;
+use super::tokens::{self, font, palette, size, space};
+use super::widgets::sized_icon_button;
+
+/// The syntax tables. The light theme that the highlighter would choose is too pale on our ground.
+static SYNTAX: LazyLock<SyntectSettings> = LazyLock::new(|| {
+    let mut settings = SyntectSettings::default();
+    if let Some(theme) = settings.ts.themes.get("InspiredGitHub").cloned() {
+        settings.ts.themes.insert("Solarized (light)".into(), theme);
+    }
+    settings
+});
+
+/// Loads the syntax tables on a thread of its own, before the first code is shown.
+pub fn warm_up() {
+    let load = || {
+        LazyLock::force(&SYNTAX);
+    };
+    if let Err(error) = std::thread::Builder::new().name("syntax".into()).spawn(load) {
+        tracing::debug!(%error, "the syntax tables are loaded when they are needed first");
+    }
+}
+
+/// A part of a message.
+#[derive(Debug, PartialEq, Eq)]
+enum Part {
+    Text(String),
+    /// A code block with its language as an extension.
+    Code(String, String),
+}
 
 /// Renders markdown; keeps what was prepared for each card.
 #[derive(Default)]
 pub struct Markdown {
     cache: CommonMarkCache,
-    prepared: HashMap<i64, (u64, String)>,
+    prepared: HashMap<i64, (u64, Vec<Part>)>,
 }
 
 impl Markdown {
@@ -25,11 +58,18 @@ impl Markdown {
         if !fresh {
             self.prepared.insert(card, (revision, prepare(text)));
         }
-        let Some((_, ready)) = self.prepared.get(&card) else { return };
-        ui.push_id(("markdown", card), |ui| {
-            ui.spacing_mut().item_spacing.y = space::SMALL;
-            CommonMarkViewer::new().show(ui, &mut self.cache, ready);
-        });
+        let Some((_, parts)) = self.prepared.get(&card) else { return };
+        for (place, part) in parts.iter().enumerate() {
+            ui.push_id(("markdown", card, place), |ui| match part {
+                Part::Text(text) => {
+                    ui.spacing_mut().item_spacing.y = space::SMALL;
+                    // Rows are as high as their text: the height of a button would set bullets apart from their lines.
+                    ui.spacing_mut().interact_size.y = ui.text_style_height(&egui::TextStyle::Body);
+                    CommonMarkViewer::new().show(ui, &mut self.cache, text);
+                }
+                Part::Code(language, code) => code_block_ui(ui, code, language, "Code"),
+            });
+        }
     }
 
     /// Forgets everything that was prepared for a conversation that is not shown any more.
@@ -39,25 +79,52 @@ impl Markdown {
     }
 }
 
-/// Python in a well, highlighted, that can be selected.
+/// Python in a well, highlighted, that can be selected and copied.
 pub fn code_ui(ui: &mut Ui, code: &str, name: &str) {
+    code_block_ui(ui, code, "py", name);
+}
+
+fn code_block_ui(ui: &mut Ui, code: &str, language: &str, name: &str) {
     let p = palette(ui);
-    Frame::new().fill(p.well).stroke((1.0, p.line)).corner_radius(6).inner_margin(8).show(ui, |ui| {
+    let frame = Frame::new().fill(p.well).stroke((1.0, p.line)).corner_radius(tokens::radius::CONTROL).inner_margin(8);
+    let shown = frame.show(ui, |ui| {
+        ui.set_width(ui.available_width());
         egui::ScrollArea::horizontal().auto_shrink([false, true]).show(ui, |ui| {
-            let theme = CodeTheme::from_memory(ui.ctx(), ui.style()).with_font_size(font::CODE);
-            let mut job = highlight(ui.ctx(), ui.style(), &theme, code.trim_end(), "py");
+            let mut job = coloured(ui, code.trim_end(), language);
             job.wrap.max_width = f32::INFINITY;
-            let response = ui.add(egui::Label::new(job).extend().selectable(true));
-            response.accessible_name(name);
+            ui.add(egui::Label::new(job).extend().selectable(true)).accessible_name(name);
         });
     });
+    let rect = shown.response.rect;
+    if ui.rect_contains_pointer(rect) {
+        let corner = pos2(rect.right() - size::ROW, rect.top() + space::SMALL);
+        let slot = Rect::from_min_size(corner, vec2(24.0, 24.0));
+        ui.scope_builder(egui::UiBuilder::new().max_rect(slot), |ui| {
+            ui.painter().rect_filled(slot, tokens::radius::CONTROL, p.well);
+            if sized_icon_button(ui, Icon::Copy, "Copy this code", "Copy", 24.0).clicked() {
+                ui.copy_text(code.trim_end().to_owned());
+            }
+        });
+    }
+}
+
+/// Highlighted code whose every colour stands out from the well it is shown in.
+fn coloured(ui: &Ui, code: &str, language: &str) -> LayoutJob {
+    let theme = CodeTheme::from_style(ui.style()).with_font_size(font::CODE);
+    let mut job = highlight_with(ui.ctx(), ui.style(), &theme, code, language, &SYNTAX);
+    let p = palette(ui);
+    for section in &mut job.sections {
+        section.format.color = tokens::readable(section.format.color, p.text, p.well);
+        section.format.underline = egui::Stroke::NONE;
+        section.format.italics = false;
+    }
+    job
 }
 
 /// Python that is being edited.
 pub fn code_edit_ui(ui: &mut Ui, code: &mut String, name: &str) {
     let mut layouter = |ui: &Ui, text: &dyn egui::TextBuffer, width: f32| {
-        let theme = CodeTheme::from_memory(ui.ctx(), ui.style()).with_font_size(font::CODE);
-        let mut job = highlight(ui.ctx(), ui.style(), &theme, text.as_str(), "py");
+        let mut job = coloured(ui, text.as_str(), "py");
         job.wrap.max_width = width;
         ui.fonts_mut(|fonts| fonts.layout_job(job))
     };
@@ -69,42 +136,45 @@ pub fn code_edit_ui(ui: &mut Ui, code: &mut String, name: &str) {
     ui.add(edit).accessible_name(name);
 }
 
-/// Translates the language after each opening fence, and closes a fence that is still being written.
-fn prepare(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 8);
-    let mut fence: Option<(char, usize)> = None;
+/// Cuts the code blocks out of `text`. A block that is still being written ends with the text; a block inside a list stays
+/// where it is.
+fn prepare(text: &str) -> Vec<Part> {
+    let mut parts = Vec::new();
+    let mut plain = String::new();
+    let mut block: Option<(String, String, String)> = None;
     for line in text.split_inclusive('\n') {
-        let bare = line.trim_start();
+        let bare = line.trim_end();
+        if let Some((fence, _, code)) = &mut block {
+            if bare.starts_with(fence.as_str()) && bare.chars().all(|one| fence.starts_with(one)) {
+                if let Some((_, language, code)) = block.take() {
+                    parts.push(Part::Code(language, code));
+                }
+            } else {
+                code.push_str(line);
+            }
+            continue;
+        }
         let marker = bare.chars().next().filter(|first| matches!(first, '`' | '~'));
         let length = marker.map_or(0, |marker| bare.chars().take_while(|one| *one == marker).count());
-        match (fence, marker) {
-            (None, Some(marker)) if length >= 3 => {
-                fence = Some((marker, length));
-                let indent = &line[..line.len() - bare.len()];
-                let info = bare[length..].trim();
-                let language = info.split([' ', ',', '{']).next().unwrap_or_default();
-                let end = if line.ends_with('\n') { "\n" } else { "" };
-                out.push_str(indent);
-                out.extend(std::iter::repeat_n(marker, length));
-                out.push_str(extension(language));
-                out.push_str(end);
+        if length >= 3 && !bare[length..].contains('`') {
+            if !plain.trim().is_empty() {
+                parts.push(Part::Text(std::mem::take(&mut plain)));
             }
-            (Some((open, least)), Some(marker))
-                if open == marker && length >= least && bare[length..].trim().is_empty() =>
-            {
-                fence = None;
-                out.push_str(line);
-            }
-            _ => out.push_str(line),
+            plain.clear();
+            let info = bare[length..].trim();
+            let language = info.split([' ', ',', '{']).next().unwrap_or_default();
+            block = Some((bare[..length].to_owned(), extension(language).to_owned(), String::new()));
+        } else {
+            plain.push_str(line);
         }
     }
-    if let Some((marker, length)) = fence {
-        if !out.ends_with('\n') {
-            out.push('\n');
-        }
-        out.extend(std::iter::repeat_n(marker, length));
+    if let Some((_, language, code)) = block {
+        parts.push(Part::Code(language, code));
     }
-    out
+    if !plain.trim().is_empty() {
+        parts.push(Part::Text(plain));
+    }
+    parts
 }
 
 /// The extension under which the highlighter knows a language.
@@ -127,19 +197,50 @@ fn extension(language: &str) -> &str {
 mod tests {
     use super::*;
 
-    /// Without this, code of the commonest kind is shown without colours.
-    #[test]
-    fn fences_name_the_extension() {
-        assert_eq!(prepare("a\n```python\nx = 1\n```\nb"), "a\n```py\nx = 1\n```\nb");
-        assert_eq!(prepare("~~~bash\nls\n~~~\n"), "~~~sh\nls\n~~~\n");
-        assert_eq!(prepare("  ```c++\n  ```"), "  ```cpp\n  ```");
-        assert_eq!(prepare("text with `python` inline"), "text with `python` inline");
+    fn code(language: &str, text: &str) -> Part {
+        Part::Code(language.into(), text.into())
     }
 
-    /// Half a code block must not swallow the page while an answer streams.
+    fn text(text: &str) -> Part {
+        Part::Text(text.into())
+    }
+
+    /// Without this, code of the commonest kind is shown without colours.
     #[test]
-    fn an_open_fence_is_closed_for_display() {
-        assert_eq!(prepare("```python\nx ="), "```py\nx =\n```");
-        assert_eq!(prepare("````md\n```\n"), "````md\n```\n````");
+    fn code_blocks_are_cut_out_and_named_by_extension() {
+        let parts = prepare("a\n```python\nx = 1\n```\nb");
+        assert_eq!(parts, [text("a\n"), code("py", "x = 1\n"), text("b")]);
+        assert_eq!(prepare("~~~bash\nls\n~~~\n"), [code("sh", "ls\n")]);
+        assert_eq!(prepare("text with ```python``` inline"), [text("text with ```python``` inline")]);
+        assert_eq!(prepare("````md\n```\n````"), [code("md", "```\n")]);
+    }
+
+    /// Half a code block must not swallow the page, or vanish, while an answer streams.
+    #[test]
+    fn an_open_block_is_shown_as_far_as_it_goes() {
+        assert_eq!(prepare("```python\nx ="), [code("py", "x =")]);
+        assert_eq!(prepare("```"), [code("", "")]);
+    }
+
+    /// Highlighting that cannot be read is worse than none.
+    #[test]
+    fn every_colour_of_code_stands_out() {
+        let context = egui::Context::default();
+        tokens::install(&context);
+        for theme in [egui::ThemePreference::Light, egui::ThemePreference::Dark] {
+            context.set_theme(theme);
+            let mut output = context.run_ui(egui::RawInput::default(), |ui| {
+                let source = "# why\nimport os\ndef f(x: int) -> str:\n    return 'a' + str(x * 2.5)\n";
+                let job = coloured(ui, source, "py");
+                let colours: std::collections::HashSet<_> =
+                    job.sections.iter().map(|section| section.format.color).collect();
+                assert!(colours.len() > 3, "the code is highlighted");
+                for colour in colours {
+                    let ratio = tokens::contrast(colour, palette(ui).well);
+                    assert!(ratio >= 4.4, "{theme:?}: {colour:?} has only {ratio:.2}:1");
+                }
+            });
+            output.textures_delta.clear();
+        }
     }
 }

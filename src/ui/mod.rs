@@ -4,6 +4,7 @@
 //! for on the thread of the window. What the window knows is a plain value ([`state::State`]), folded from events by pure
 //! functions; views only read it and tell what the person did.
 
+mod action;
 mod app;
 mod cards;
 mod cards_run;
@@ -54,29 +55,30 @@ pub struct WindowOptions {
 #[derive(Debug, thiserror::Error)]
 pub enum WindowError {
     #[error(
-        "There is no display to open a window on: {0}. Start the program in a desktop session (or set DISPLAY or \
+        "There is no display to open a window on. Start the program in a desktop session (or set DISPLAY or \
          WAYLAND_DISPLAY); without one, use the command line: slicer-ai-agent ask \"…\"."
     )]
-    NoDisplay(String),
+    NoDisplay,
     #[error(
-        "The window cannot be painted because no working OpenGL driver was found: {0}. Install one, on Debian and Ubuntu \
+        "The window cannot be painted because no working OpenGL driver was found. Install one, on Debian and Ubuntu \
          with: sudo apt install libgl1 libegl1 libgl1-mesa-dri."
     )]
-    NoGraphics(String),
+    NoGraphics,
     #[error("The window could not be opened: {0}")]
     Other(String),
 }
 
 impl From<eframe::Error> for WindowError {
     fn from(error: eframe::Error) -> Self {
-        let text = error.to_string();
+        // The details name source files; they help in a log, not in a sentence for a person.
+        tracing::warn!(%error, "the window could not be opened");
         match error {
-            eframe::Error::WinitEventLoop(_) | eframe::Error::Winit(_) => WindowError::NoDisplay(text),
+            eframe::Error::WinitEventLoop(_) | eframe::Error::Winit(_) => WindowError::NoDisplay,
             eframe::Error::Glutin(_) | eframe::Error::NoGlutinConfigs(..) | eframe::Error::OpenGL(_) => {
-                WindowError::NoGraphics(text)
+                WindowError::NoGraphics
             }
             // The remaining kinds depend on which renderers the build holds.
-            _ => WindowError::Other(text),
+            other => WindowError::Other(other.to_string()),
         }
     }
 }

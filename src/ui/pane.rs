@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use egui::{Button, ComboBox, Label, Rect, RichText, ScrollArea, Sense, TextStyle, Ui, Vec2, pos2, vec2};
+use egui::{Button, Label, Rect, RichText, ScrollArea, Sense, TextStyle, Ui, Vec2, pos2, vec2};
 
 use crate::engine::{NodeSummary, SceneDiff, SceneSnapshot};
 
@@ -10,7 +10,7 @@ use super::icons::{self, Icon};
 use super::pictures::{Picture, Pictures};
 use super::state::{Action, PaneTab, State, ViewChoice};
 use super::tokens::{self, font, palette, radius, size, space};
-use super::widgets::{icon_button, icon_text, search_ui, small, soft, strong};
+use super::widgets::{combo, icon_button, search_ui, small, soft, strong};
 use super::words;
 
 /// How the picture is looked at: 1.0 fits the pane.
@@ -119,8 +119,7 @@ fn view_choice_ui(ui: &mut Ui, state: &mut State) {
         ViewChoice::Slice(name) => name,
         ViewChoice::ThreeD(_) => "3D",
     };
-    let combo = ComboBox::from_id_salt("view").selected_text(name).width(96.0);
-    let response = combo.show_ui(ui, |ui| {
+    let response = combo("view", name, 96.0).show_ui(ui, |ui| {
         for (name, choice) in VIEWS {
             ui.selectable_value(&mut state.view, choice, name);
         }
@@ -128,8 +127,7 @@ fn view_choice_ui(ui: &mut Ui, state: &mut State) {
     response.response.accessible_name("View");
     if let ViewChoice::ThreeD(axis) = &mut state.view {
         let name = SIDES.iter().find(|(_, side)| side == axis).map_or("As it is", |(name, _)| name);
-        let combo = ComboBox::from_id_salt("axis").selected_text(name).width(96.0);
-        let response = combo.show_ui(ui, |ui| {
+        let response = combo("axis", name, 96.0).show_ui(ui, |ui| {
             for (name, side) in SIDES {
                 ui.selectable_value(axis, side, name);
             }
@@ -230,7 +228,11 @@ fn scene_tab_ui(ui: &mut Ui, state: &mut State, actions: &mut Vec<Action>) {
     }
     let nothing = SceneDiff::default();
     let diff = state.timeline.last_run.as_ref().map_or(&nothing, |report| &report.diff);
-    ScrollArea::vertical().auto_shrink(false).show(ui, |ui| nodes_ui(ui, scene, &state.scene_search, diff));
+    ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
+        ui.spacing_mut().interact_size.y = 0.0;
+        ui.spacing_mut().item_spacing.y = space::TINY;
+        nodes_ui(ui, scene, &state.scene_search, diff);
+    });
 }
 
 fn nodes_ui(ui: &mut Ui, scene: &SceneSnapshot, search: &str, diff: &SceneDiff) {
@@ -246,7 +248,7 @@ fn nodes_ui(ui: &mut Ui, scene: &SceneSnapshot, search: &str, diff: &SceneDiff) 
         soft(ui, "No node has this in its name or class.");
     }
     for (group, nodes) in groups {
-        ui.add_space(space::SMALL);
+        ui.add_space(space::BASE);
         small(ui, &format!("{group} ({})", nodes.len()));
         for node in nodes {
             node_ui(ui, node, scene, diff);
@@ -299,9 +301,9 @@ fn node_ui(ui: &mut Ui, node: &NodeSummary, scene: &SceneSnapshot, diff: &SceneD
     for segment in node.content.segments.iter().flatten() {
         ui.horizontal(|ui| {
             ui.add_space(size::ICON + space::HALF);
-            let voxels = segment.voxels.map(|count| format!(" · {count} voxels")).unwrap_or_default();
+            let voxels = segment.voxels.map(|count| format!(" · {} voxels", words::grouped(count))).unwrap_or_default();
             let surface = if segment.closed_surface { " · closed surface" } else { "" };
-            icon_text(ui, Icon::ChevronRight, p.text_soft, &format!("{}{voxels}{surface}", segment.name));
+            small(ui, &format!("{}{voxels}{surface}", segment.name));
         });
     }
 }

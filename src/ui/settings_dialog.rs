@@ -1,6 +1,6 @@
 //! The settings dialog. Each change applies at once: there is no OK button, and Esc closes.
 
-use egui::{Button, ComboBox, Id, Modal, RichText, ScrollArea, TextEdit, Ui, vec2};
+use egui::{Button, Id, Modal, RichText, ScrollArea, TextEdit, Ui, vec2};
 
 use crate::engine::{ConnectionReport, KeyOrigin};
 
@@ -8,7 +8,7 @@ use super::icons::Icon;
 use super::state::{Action, SettingsTab, State, Test};
 use super::tokens::{self, font, palette, size, space};
 use super::top_bar::choose_provider;
-use super::widgets::{danger_button, icon_button, icon_text, plain_button, primary_button, small, soft, strong};
+use super::widgets::{combo, danger_button, icon_button, icon_text, plain_button, primary_button, small, soft, strong};
 use super::words;
 
 const TABS: [(SettingsTab, &str); 5] = [
@@ -105,8 +105,7 @@ fn text_ui(ui: &mut Ui, text: &mut String, name: &str, hint: &str, width: f32, a
 fn model_ui(ui: &mut Ui, state: &mut State, actions: &mut Vec<Action>) {
     let provider = state.providers.iter().find(|one| one.id == state.draft.model.provider).cloned().unwrap_or_default();
     field(ui, "Provider", |ui| {
-        let combo =
-            ComboBox::from_id_salt("provider").width(ui.available_width().min(300.0)).selected_text(&provider.name);
+        let combo = combo("provider", &provider.name, ui.available_width().min(300.0));
         let response = combo.show_ui(ui, |ui| {
             for one in &state.providers {
                 if ui.selectable_label(one.id == provider.id, &one.name).clicked() && one.id != provider.id {
@@ -131,7 +130,7 @@ fn model_ui(ui: &mut Ui, state: &mut State, actions: &mut Vec<Action>) {
             let width = (ui.available_width() - 110.0).min(300.0);
             text_ui(ui, &mut state.draft.model.model, "Model name", "Type the model's name", width, actions);
             if !provider.models.is_empty() {
-                let combo = ComboBox::from_id_salt("models").selected_text("Choose").width(90.0);
+                let combo = combo("models", "Choose", 90.0);
                 let response = combo.show_ui(ui, |ui| {
                     for model in &provider.models {
                         if ui.selectable_label(*model == state.draft.model.model, model).clicked() {
@@ -161,7 +160,7 @@ fn key_ui(ui: &mut Ui, state: &mut State, variable: Option<&str>, actions: &mut 
             let hint = if state.key == KeyOrigin::NotSet { "Paste the key" } else { "Paste a new key to replace it" };
             let hint = RichText::new(hint).color(palette(ui).text_soft);
             let edit = TextEdit::singleline(&mut state.key_text).password(!state.key_revealed).hint_text(hint);
-            ui.add(edit.desired_width(width)).accessible_name("API key");
+            ui.add(edit.desired_width(width)).accessible_name("API key to save");
             let (icon, name) =
                 if state.key_revealed { (Icon::EyeOff, "Hide the key") } else { (Icon::Eye, "Show the key") };
             if icon_button(ui, icon, name, name).clicked() {
@@ -177,7 +176,7 @@ fn key_ui(ui: &mut Ui, state: &mut State, variable: Option<&str>, actions: &mut 
                 actions.push(Action::SaveKey);
             }
         });
-        ui.horizontal_wrapped(|ui| {
+        ui.horizontal(|ui| {
             let p = palette(ui);
             let (icon, colour) = match state.key {
                 KeyOrigin::NotSet => (Icon::Warning, p.warn),

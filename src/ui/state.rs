@@ -6,108 +6,15 @@
 use std::collections::{HashMap, VecDeque};
 
 use crate::engine::{
-    Command, ConnectionReport, ConversationId, ConversationSummary, Decision, Event, KeyOrigin, Problem,
-    ProviderChoice, SceneSnapshot, Secret, Settings, SlicerStatus, TurnEvent, ViewRequest,
+    Command, ConversationId, ConversationSummary, Event, KeyOrigin, Problem, ProviderChoice, SceneSnapshot, Secret,
+    Settings, SlicerStatus, TurnEvent,
 };
 
+pub use super::action::*;
 use super::timeline::Timeline;
 
 /// How long a message at the edge of the window stays, in milliseconds.
 const TOAST_MS: i64 = 8_000;
-
-/// What the person did.
-#[derive(Debug, Clone)]
-pub enum Action {
-    NewConversation,
-    Open(ConversationId),
-    Rename(ConversationId, String),
-    Pin(ConversationId, bool),
-    Delete(ConversationId),
-    Restore(ConversationId),
-    SearchChanged,
-    /// Send what is in the composer.
-    Send,
-    /// Send this text as it is.
-    SendText(String),
-    Stop,
-    Unqueue(usize),
-    Decide(String, Decision),
-    Undo(String),
-    UndoLast,
-    RunCode(String),
-    /// Older (true) or newer message into the composer.
-    Recall(bool),
-    /// Put a text into the composer.
-    Compose(String),
-    Capture,
-    ShowPicture(String),
-    RefreshScene,
-    Connect(String),
-    StartPractice,
-    /// The settings draft is to hold from now on.
-    SettingsChanged,
-    OpenSettings(SettingsTab),
-    CloseSettings,
-    SaveKey,
-    RemoveKey,
-    Test,
-    CancelTest,
-    Copied(&'static str),
-    DismissToast(u64),
-}
-
-/// Pages of the settings dialog.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SettingsTab {
-    Model,
-    Slicer,
-    Safety,
-    Appearance,
-    About,
-}
-
-/// Pages of the right pane.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum PaneTab {
-    #[default]
-    Screenshot,
-    Scene,
-}
-
-/// Where a connection test stands.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub enum Test {
-    #[default]
-    None,
-    Running,
-    Done(ConnectionReport),
-}
-
-/// A message at the edge of the window that goes away by itself.
-#[derive(Debug, Clone)]
-pub struct Toast {
-    pub id: u64,
-    pub bad: bool,
-    pub text: String,
-    pub advice: String,
-    /// A button: its label and what it does.
-    pub button: Option<(&'static str, Action)>,
-    pub until_ms: i64,
-}
-
-/// A picture that the pane can show.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Picture {
-    pub title: String,
-    pub path: String,
-}
-
-/// Something that is being set up or started.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Progress {
-    pub what: String,
-    pub detail: String,
-}
 
 /// Everything the window knows.
 #[derive(Debug, Default)]
@@ -171,27 +78,6 @@ pub struct State {
     pub opened: HashMap<i64, bool>,
     /// Changes whenever another conversation is shown, so that caches of the old one can go.
     pub generation: u64,
-}
-
-/// Which picture the pane asks for.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum ViewChoice {
-    #[default]
-    Application,
-    Slice(&'static str),
-    ThreeD(Option<&'static str>),
-}
-
-impl ViewChoice {
-    /// The request for this view.
-    pub fn request(self) -> ViewRequest {
-        let (view_type, view_name, camera_axis) = match self {
-            ViewChoice::Application => ("application", None, None),
-            ViewChoice::Slice(name) => ("slice", Some(name.to_owned()), None),
-            ViewChoice::ThreeD(axis) => ("3d", None, axis.map(str::to_owned)),
-        };
-        ViewRequest { view_type: view_type.into(), view_name, camera_axis, image_size: None }
-    }
 }
 
 impl State {
@@ -268,7 +154,8 @@ impl State {
                 }
             }
             Event::Settings { settings, providers, key } => self.set_settings(*settings, providers, key),
-            Event::TestStarted => self.test = Test::Running,
+            // The window knows since the button was pressed; after a cancel this comes too late to matter.
+            Event::TestStarted => {}
             Event::TestFinished { report } => {
                 if self.test != Test::None {
                     self.test = Test::Done(report);
@@ -359,6 +246,7 @@ impl State {
         }
         if !status.connected {
             self.scene = None;
+            self.capturing = false;
         }
         self.slicer = Some(status);
     }

@@ -94,8 +94,8 @@ fn list_ui(ui: &mut Ui, cards: &[Card], place: Place, heights: &mut Heights, vie
     let mut budget = MEASURED_PER_FRAME;
     let mut unmeasured = false;
     // What is above the visible part keeps its guess: were it measured, the text would move under the eye.
-    for card in cards {
-        y += cards::gap_above(card);
+    for (place_in_list, card) in cards.iter().enumerate() {
+        y += if place_in_list == 0 { space::BASE } else { cards::gap_above(card) };
         let known = heights.known.get(&card.id).copied();
         let height = known.map_or_else(|| cards::guessed_height(card, place.width), |(_, height)| height);
         let in_sight = egui::Rangef::new(y, y + height).intersects(near);
@@ -148,6 +148,7 @@ fn empty_ui(ui: &mut Ui, state: &State, actions: &mut Vec<Action>) {
         ui.add_space(space::BASE);
         for part in readiness(state) {
             readiness_ui(ui, &part, actions);
+            ui.add_space(space::TINY);
         }
         ui.add_space(space::LARGE);
         soft(ui, "Try one of these");
@@ -245,8 +246,8 @@ fn readiness_ui(ui: &mut Ui, part: &Part, actions: &mut Vec<Action>) {
     ui.horizontal_top(|ui| {
         let (rect, _) = ui.allocate_exact_size(vec2(size::ICON, 20.0), egui::Sense::hover());
         icons::paint(ui.painter(), icon, rect, 14.0, colour);
-        ui.allocate_ui(vec2(74.0, 20.0), |ui| {
-            ui.set_width(74.0);
+        ui.allocate_ui(vec2(80.0, 20.0), |ui| {
+            ui.set_width(80.0);
             ui.label(egui::RichText::new(part.what).color(p.text_strong).font(tokens::strong_font(font::BODY)));
         });
         ui.vertical(|ui| {

@@ -161,6 +161,29 @@ pub fn palette(ui: &egui::Ui) -> &'static Palette {
     if ui.visuals().dark_mode { &DARK } else { &LIGHT }
 }
 
+/// Relative luminance of a colour, 0 for black and 1 for white.
+fn luminance(colour: Color32) -> f64 {
+    let channel = |value: u8| {
+        let value = f64::from(value) / 255.0;
+        if value <= 0.03928 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
+    };
+    0.2126 * channel(colour.r()) + 0.7152 * channel(colour.g()) + 0.0722 * channel(colour.b())
+}
+
+/// How much two colours stand out from each other: from 1 (not at all) to 21 (black on white).
+pub fn contrast(one: Color32, other: Color32) -> f64 {
+    let (one, other) = (luminance(one), luminance(other));
+    (one.max(other) + 0.05) / (one.min(other) + 0.05)
+}
+
+/// `colour`, moved towards `text` as far as it must to be read on `ground`.
+pub fn readable(colour: Color32, text: Color32, ground: Color32) -> Color32 {
+    (0..=10)
+        .map(|step| colour.lerp_to_gamma(text, step as f32 / 10.0))
+        .find(|mixed| contrast(*mixed, ground) >= 4.5)
+        .unwrap_or(text)
+}
+
 /// Semibold text of `size` points.
 pub fn strong_font(size: f32) -> FontId {
     FontId::new(size, FontFamily::Name(STRONG.into()))
@@ -262,19 +285,6 @@ fn visuals(theme: Theme, palette: &Palette) -> Visuals {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn luminance(colour: Color32) -> f64 {
-        let channel = |value: u8| {
-            let value = f64::from(value) / 255.0;
-            if value <= 0.03928 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
-        };
-        0.2126 * channel(colour.r()) + 0.7152 * channel(colour.g()) + 0.0722 * channel(colour.b())
-    }
-
-    fn contrast(one: Color32, other: Color32) -> f64 {
-        let (one, other) = (luminance(one), luminance(other));
-        (one.max(other) + 0.05) / (one.min(other) + 0.05)
-    }
 
     /// People with weak sight must be able to read every text on every ground it can stand on.
     #[test]

@@ -60,7 +60,9 @@ fn slicer_chip_ui(ui: &mut Ui, state: &mut State, actions: &mut Vec<Action>, wid
     let (colour, text) = match (&state.progress, &state.slicer) {
         (Some(progress), _) => (p.warn, format!("{}…", progress.what)),
         (None, None) => (p.text_soft, "Looking for Slicer…".into()),
-        (None, Some(status)) if !status.connected => (p.bad, "Slicer not running".into()),
+        (None, Some(status)) if !status.connected => {
+            (p.bad, if width < 560.0 { "No Slicer" } else { "Slicer not running" }.into())
+        }
         (None, Some(status)) => {
             let nodes = words::count(status.nodes, "node", "nodes");
             let version = status.version.trim_end_matches("-practice");
@@ -109,11 +111,12 @@ fn slicer_menu_ui(ui: &mut Ui, state: &mut State, actions: &mut Vec<Action>) {
     ui.add_space(space::SMALL);
     small(ui, "Address of Slicer's Web Server");
     let mut go = false;
-    ui.horizontal(|ui| {
-        let field = egui::TextEdit::singleline(&mut state.slicer_url).desired_width(ui.available_width() - 90.0);
+    let line = vec2(ui.available_width(), size::ROW);
+    ui.allocate_ui_with_layout(line, egui::Layout::right_to_left(egui::Align::Center), |ui| {
+        go = primary_button(ui, "Connect").clicked();
+        let field = egui::TextEdit::singleline(&mut state.slicer_url).desired_width(f32::INFINITY);
         let response = ui.add(field).accessible_name("Address of Slicer");
-        go = response.lost_focus() && ui.input(|input| input.key_pressed(egui::Key::Enter));
-        go |= primary_button(ui, "Connect").clicked();
+        go |= response.lost_focus() && ui.input(|input| input.key_pressed(egui::Key::Enter));
     });
     if go {
         actions.push(Action::Connect(state.slicer_url.clone()));
@@ -141,6 +144,7 @@ fn model_chip_ui(ui: &mut Ui, state: &mut State, actions: &mut Vec<Action>, widt
     } else {
         name.clone()
     };
+    let short = if width < 560.0 && state.settings.model.provider == "recipes" { "Recipes".into() } else { short };
     let limit = if width < 560.0 { 140.0 } else { 280.0 };
     let response = chip(ui, None, &short, &format!("Model: {name}"), limit);
     menu(&response, 280.0, |ui| {

@@ -236,3 +236,12 @@ pub fn search_ui(ui: &mut Ui, text: &mut String, name: &str, hint: &str) -> Resp
     icons::paint(ui.painter(), Icon::Search, slot, 13.0, palette(ui).text_soft);
     response
 }
+
+/// A choice between names, with our own arrow.
+pub fn combo<'a>(salt: &'static str, chosen: &str, width: f32) -> egui::ComboBox<'a> {
+    egui::ComboBox::from_id_salt(salt).selected_text(chosen.to_owned()).width(width).truncate().icon(
+        |ui, rect, _visuals, _open| {
+            icons::paint(ui.painter(), Icon::ChevronDown, rect, 11.0, palette(ui).text_soft);
+        },
+    )
+}

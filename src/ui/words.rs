@@ -16,6 +16,11 @@ pub fn duration(ms: f64) -> String {
     }
 }
 
+/// The same for a time that runs: always in seconds, so that it does not jump between units.
+pub fn clock(ms: f64) -> String {
+    if ms < 60_000.0 { format!("{:.1} s", ms / 1000.0) } else { duration(ms) }
+}
+
 /// A number of tokens, for example `812` or `3.2k`.
 pub fn tokens(count: u64) -> String {
     if count < 1000 { count.to_string() } else { format!("{:.1}k", count as f64 / 1000.0) }
@@ -39,6 +44,25 @@ pub fn cost(usage: &UsageTotal, cost_usd: Option<f64>) -> String {
             if cost < 0.01 { format!("{about}${cost:.4}") } else { format!("{about}${cost:.2}") }
         }
     }
+}
+
+/// A large number with its digits in groups of three, for example `1 284 503`.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            out.push('\u{a0}');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// `text` with a capital first letter.
+pub fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().collect::<String>() + letters.as_str())
 }
 
 /// `1 node`, `2 nodes`.
@@ -151,6 +175,12 @@ pub fn ago(then_ms: i64, now_ms: i64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn large_numbers_are_grouped() {
+        assert_eq!(grouped(1_284_503).replace('\u{a0}', " "), "1 284 503");
+        assert_eq!(grouped(999), "999");
+    }
 
     #[test]
     fn durations_read_like_a_clock() {

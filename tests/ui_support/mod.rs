@@ -3,9 +3,7 @@
 // Each test file uses its own part of this helper.
 #![allow(dead_code)]
 
-use std::cell::RefCell;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
 
 use egui_kittest::Harness;
 use slicer_ai_agent::engine::{
@@ -26,8 +24,7 @@ pub fn clock() -> i64 {
 
 /// A window in a harness, with the engine's ends of its channels.
 pub struct Bench {
-    pub harness: Harness<'static, ()>,
-    pub window: Rc<RefCell<Option<Window>>>,
+    pub harness: Harness<'static, Window>,
     pub events: Sender<Event>,
     pub commands: Receiver<Command>,
 }
@@ -44,29 +41,22 @@ impl Bench {
 
     /// A window that the engine has told nothing yet.
     pub fn bare(width: f32, height: f32, dark: bool) -> Self {
+        Self::with_message(width, height, dark, None)
+    }
+
+    /// The same, started with a first message.
+    pub fn with_message(width: f32, height: f32, dark: bool, message: Option<String>) -> Self {
         let (events, received) = channel(1024);
         let (sent, commands) = channel(256);
-        let window = Rc::new(RefCell::new(None));
-        let shared = Rc::clone(&window);
-        let mut link = Some(EngineLink { commands: sent, events: received });
+        let link = EngineLink { commands: sent, events: received };
         let theme = if dark { egui::Theme::Dark } else { egui::Theme::Light };
         let harness = Harness::builder()
             .with_size([width, height])
             .with_theme(theme)
             .with_max_steps(40)
             .with_render_cursor(false)
-            .build_ui(move |ui| {
-                let mut window = shared.borrow_mut();
-                if let Some(link) = link.take() {
-                    *window = Some(Window::new(ui.ctx(), link, None).with_clock(clock));
-                    ui.ctx().request_repaint();
-                    return;
-                }
-                if let Some(window) = window.as_mut() {
-                    window.ui(ui);
-                }
-            });
-        Self { harness, window, events, commands }
+            .build_eframe(move |creation| Window::new(&creation.egui_ctx, link, message).with_clock(clock));
+        Self { harness, events, commands }
     }
 
     /// The engine tells something.
