@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::console::{self, Console};
 use super::session::{self, Session, Start};
 use super::{Outcome, exit, runtime, window};
-use crate::engine::{Command, Settings, SlicerTarget, TurnRecord};
+use crate::engine::{Settings, SlicerTarget, TurnRecord};
 use crate::platform;
 use crate::store::Paths;
 
@@ -68,14 +68,8 @@ fn start(paths: &Paths, console: Console) -> Result<Start, super::Failure> {
 }
 
 fn in_window(paths: &Paths, console: Console) -> Outcome {
-    let conversation = uuid::Uuid::new_v4().to_string();
-    let mut commands: Vec<Command> = REQUESTS
-        .iter()
-        .map(|text| Command::Send { conversation: conversation.clone(), text: (*text).to_owned() })
-        .collect();
-    // Opened after the first message was taken, because only then the history has it.
-    commands.insert(1, Command::OpenConversation { conversation });
-    window::open_with(start(paths, console)?, commands, console)
+    let requests = REQUESTS.iter().map(|text| (*text).to_owned()).collect();
+    window::open_with(start(paths, console)?, requests, console)
 }
 
 fn without_window(json: bool, paths: &Paths, console: Console) -> Outcome {

@@ -31,8 +31,8 @@ pub fn open(paths: &Paths, console: Console) -> Outcome {
     )
 }
 
-/// Opens the window on a prepared session whose first commands are given.
-pub fn open_with(start: Start, commands: Vec<Command>, console: Console) -> Outcome {
+/// Opens the window on a prepared session that begins with these messages.
+pub fn open_with(start: Start, messages: Vec<String>, console: Console) -> Outcome {
     prepare(console)?;
     let options = EngineOptions {
         paths: start.paths,
@@ -43,7 +43,7 @@ pub fn open_with(start: Start, commands: Vec<Command>, console: Console) -> Outc
         max_attempts: start.max_attempts,
         executable: None,
     };
-    show(options, commands)
+    show(options, messages)
 }
 
 /// Makes sure that a window can be opened before anything is started.
@@ -60,20 +60,17 @@ fn prepare(console: Console) -> Result<(), Failure> {
         .map_err(|error| Failure::new(exit::FAILED, "NoDisplay", error.to_string(), ""))
 }
 
-fn show(options: EngineOptions, commands: Vec<Command>) -> Outcome {
+fn show(options: EngineOptions, messages: Vec<String>) -> Outcome {
     let runtime = runtime()?;
     let engine = {
         let _inside = runtime.enter();
         engine::start(options).map_err(|error| anyhow::anyhow!(error))?
     };
-    for command in commands {
-        engine.commands.blocking_send(command).map_err(|error| anyhow::anyhow!(error))?;
-    }
     let closing = engine.commands.clone();
     let sender = engine.sender;
     let link = ui::EngineLink { commands: engine.commands, events: engine.events };
     let options = ui::WindowOptions {
-        initial_message: None,
+        initial_messages: messages,
         exit_after_screenshot: None,
         ready: None,
         register_waker: Box::new(move |context| sender.set_waker(move || context.request_repaint())),
