@@ -101,7 +101,11 @@ async fn every_recipe_does_what_it_says() {
     let mut failed = Vec::new();
     for case in &cases {
         if let Err(why) = run_case(&mut driver, &server, case).await {
-            failed.push(format!("{:?} “{}”: {why}", case.recipe.as_ref().unwrap_or(&case.recipes.join(" + ")), case.request));
+            failed.push(format!(
+                "{:?} “{}”: {why}",
+                case.recipe.as_ref().unwrap_or(&case.recipes.join(" + ")),
+                case.request
+            ));
         }
     }
     println!("{} of {} recipe cases passed", cases.len() - failed.len(), cases.len());

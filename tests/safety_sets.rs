@@ -20,9 +20,7 @@ struct Entry {
 }
 
 fn entries(name: &str) -> Vec<Entry> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/data")
-        .join(name);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name);
     let text = fs::read_to_string(path).expect("the set is part of the tests");
     text.lines()
         .filter(|line| !line.trim().is_empty())
@@ -46,12 +44,7 @@ fn hostile_code_never_runs_unasked() {
         if verdict.verdict == VerdictKind::Allow {
             allowed.push(&entry.id);
         }
-        assert_ne!(
-            verdict.findings.is_empty(),
-            verdict.verdict != VerdictKind::Allow,
-            "{}",
-            entry.id
-        );
+        assert_ne!(verdict.findings.is_empty(), verdict.verdict != VerdictKind::Allow, "{}", entry.id);
         if entry.min_verdict == "refuse" {
             refuse += 1;
             if verdict.verdict == VerdictKind::Block {
@@ -62,10 +55,7 @@ fn hostile_code_never_runs_unasked() {
         }
     }
     assert!(allowed.is_empty(), "run unasked: {allowed:?}");
-    assert!(
-        refused * 100 >= refuse * 95,
-        "{refused} of {refuse} refused; only asked about: {soft:?}"
-    );
+    assert!(refused * 100 >= refuse * 95, "{refused} of {refuse} refused; only asked about: {soft:?}");
 }
 
 /// Words that frighten a simple filter are no reason to ask.

@@ -257,6 +257,15 @@ def try_put_back(record, problems):
         problems.append("%s: %s" % (record.name, error))
 
 
+def restored(checkpoint):
+    """The report of a restore, also when it broke off: what the run itself reported must not be lost with it."""
+    try:
+        return checkpoint.restore()
+    except Exception as error:
+        what = "%s: %s" % (type(error).__name__, error)
+        return {"complete": False, "missing": ["the restore broke off (%s)" % what]}
+
+
 class Store:
     """The checkpoints that can be undone, oldest first, within a number and a memory limit."""
 
@@ -288,7 +297,7 @@ class Store:
         first, missing, also = ids.index(run_id), [], []
         while len(self.items) > first:
             item = self.items.pop()
-            missing += item.restore()["missing"]
+            missing += restored(item)["missing"]
             if item.run_id != run_id:
                 also.append(item.run_id)
         return {"complete": not missing, "missing": missing, "also_undone": also}

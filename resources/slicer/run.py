@@ -182,8 +182,7 @@ def finish(reply, request, before, point, after):
     point.close(after)
     reply["restored"], reply["undoable"] = None, False
     if not reply["ok"] and request.get("restore_on_failure"):
-        reply["restored"] = point.restore()
-        reply["restored"]["also_undone"] = []
+        reply["restored"] = {**checkpoint.restored(point), "also_undone": []}
     else:
         store.add(point)
         reply["undoable"] = True

@@ -190,8 +190,18 @@ fn picture_size(bytes: &[u8]) -> Option<(u32, u32)> {
 /// people to press Allow. A program that fetches it unasked still asks.
 fn asks_for_sample_data(request: &str) -> bool {
     const NAMES: [&str; 12] = [
-        "sample", "example data", "demo data", "mrhead", "ctchest", "ctacardio", "ctaabdomen", "mrbraintumor", "ctliver",
-        "mrusprostate", "ctmrbrain", "cbctdental",
+        "sample",
+        "example data",
+        "demo data",
+        "mrhead",
+        "ctchest",
+        "ctacardio",
+        "ctaabdomen",
+        "mrbraintumor",
+        "ctliver",
+        "mrusprostate",
+        "ctmrbrain",
+        "cbctdental",
     ];
     let words = request.to_lowercase();
     let packed = words.replace([' ', '-', '_'], "");

@@ -96,7 +96,11 @@ impl SlicerLink {
             (link.slicer.clone(), link.status.problem.clone())
         };
         let Some(slicer) = slicer else {
-            return Err(problem_text.map(|message| Problem { kind: "NoSlicer".into(), message, advice: String::new() }));
+            return Err(problem_text.map(|message| Problem {
+                kind: "NoSlicer".into(),
+                message,
+                advice: String::new(),
+            }));
         };
         match slicer.status().await {
             Ok(_) => Ok(slicer),

@@ -317,11 +317,7 @@ fn timer_single<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
 
 /// A single shot far in the future runs when nobody remembers it.
 fn timer_delay<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
-    if call
-        .argument(0, &[])
-        .and_then(|a| a.value.number())
-        .is_some_and(|ms| ms > 60_000.0)
-    {
+    if call.argument(0, &[]).and_then(|a| a.value.number()).is_some_and(|ms| ms > 60_000.0) {
         walker.note(call.node, Capability::Timer, false);
     }
     Some(Value::plain())
@@ -329,10 +325,7 @@ fn timer_delay<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
 
 /// Functions that go through all of their argument.
 fn consume<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
-    if call
-        .argument(0, &[])
-        .is_some_and(|a| a.value.has_object("@endless"))
-    {
+    if call.argument(0, &[]).is_some_and(|a| a.value.has_object("@endless")) {
         walker.note(call.node, Capability::Hang, true);
     }
     None
@@ -397,9 +390,7 @@ fn find_child<'t>(_: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
 
 /// Batch processing is how many changes are made at once; the other states belong to loading and closing.
 fn scene_state<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
-    let batch = call
-        .argument(0, &[])
-        .is_some_and(|a| walker.text(a.node).ends_with(".BatchProcessState"));
+    let batch = call.argument(0, &[]).is_some_and(|a| walker.text(a.node).ends_with(".BatchProcessState"));
     if !batch {
         walker.note(call.node, Capability::Reflection, false);
     }

@@ -60,9 +60,7 @@ impl Walker<'_> {
             "*" if container(right) => left.number(),
             // The size of the result in bits.
             "**" => match (left.number(), right.number()) {
-                (Some(a), Some(b)) if a.fract() == 0.0 && a.abs() > 1.0 => {
-                    Some(b * a.abs().log2() * 50.0)
-                }
+                (Some(a), Some(b)) if a.fract() == 0.0 && a.abs() > 1.0 => Some(b * a.abs().log2() * 50.0),
                 _ => None,
             },
             "<<" => right.number().map(|bits| bits * 50.0),
@@ -129,16 +127,11 @@ pub(super) fn allocate<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<V
 /// The number of elements of a shape: a number, numbers in a row, or `(n,) * k`.
 fn size_of<'t>(walker: &mut Walker<'t>, shape: Node<'t>) -> Option<f64> {
     match shape.kind() {
-        "tuple" | "list" => python::children(shape)
-            .into_iter()
-            .try_fold(1.0, |size, part| {
-                walker.eval(part).number().map(|n| size * n)
-            }),
+        "tuple" | "list" => {
+            python::children(shape).into_iter().try_fold(1.0, |size, part| walker.eval(part).number().map(|n| size * n))
+        }
         "binary_operator" if walker.text(shape.child_by_field_name("operator")?) == "*" => {
-            let (left, right) = (
-                shape.child_by_field_name("left")?,
-                shape.child_by_field_name("right")?,
-            );
+            let (left, right) = (shape.child_by_field_name("left")?, shape.child_by_field_name("right")?);
             if matches!(left.kind(), "tuple" | "list") {
                 Some(size_of(walker, left)?.powf(walker.eval(right).number()?))
             } else {
@@ -166,11 +159,7 @@ pub(super) fn power<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Valu
 
 /// `numpy.tile(x, n)`.
 pub(super) fn repeats<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
-    if call
-        .argument(1, &["reps", "repeats"])
-        .and_then(|a| a.value.number())
-        .is_some_and(|n| n > MANY_ELEMENTS)
-    {
+    if call.argument(1, &["reps", "repeats"]).and_then(|a| a.value.number()).is_some_and(|n| n > MANY_ELEMENTS) {
         walker.note(call.node, Capability::Memory, true);
     }
     None
@@ -200,10 +189,7 @@ pub(super) fn look<'t>(walker: &mut Walker<'t>, root: Node<'t>) {
                 growing_list(walker, node);
             }
             "function_definition" => {
-                if let (Some(name), Some(body)) = (
-                    node.child_by_field_name("name"),
-                    node.child_by_field_name("body"),
-                ) {
+                if let (Some(name), Some(body)) = (node.child_by_field_name("name"), node.child_by_field_name("body")) {
                     // A method is called through the object.
                     let owner = if in_class { "self." } else { "" };
                     bodies.insert(format!("{owner}{}", walker.text(name)), body);
@@ -245,10 +231,7 @@ pub(super) fn look<'t>(walker: &mut Walker<'t>, root: Node<'t>) {
 
 /// `for x in things: things.append(x)`.
 fn growing_list(walker: &mut Walker<'_>, node: Node<'_>) {
-    let Some(source) = node
-        .child_by_field_name("right")
-        .filter(|r| r.kind() == "identifier")
-    else {
+    let Some(source) = node.child_by_field_name("right").filter(|r| r.kind() == "identifier") else {
         return;
     };
     if leaves(node) {
@@ -260,13 +243,8 @@ fn growing_list(walker: &mut Walker<'_>, node: Node<'_>) {
     };
     for statement in python::children(body) {
         let call = statement.named_child(0).filter(|c| c.kind() == "call");
-        let function = call
-            .and_then(|c| c.child_by_field_name("function"))
-            .map_or("", |f| walker.text(f));
-        if function
-            .strip_prefix(name)
-            .is_some_and(|m| matches!(m, ".append" | ".extend" | ".insert"))
-        {
+        let function = call.and_then(|c| c.child_by_field_name("function")).map_or("", |f| walker.text(f));
+        if function.strip_prefix(name).is_some_and(|m| matches!(m, ".append" | ".extend" | ".insert")) {
             walker.note(node, Capability::Hang, true);
         }
     }
@@ -412,10 +390,8 @@ fn calls_in<'t>(walker: &Walker<'t>, node: Node<'t>, calls: &mut Vec<(&'t str, N
 
 /// Functions that call each other, or themselves, in a circle that nothing can stop.
 fn endless_recursion<'t>(walker: &mut Walker<'t>, bodies: &HashMap<String, Node<'t>>) {
-    let calls: HashMap<&str, Vec<(&str, Node<'t>)>> = bodies
-        .iter()
-        .map(|(name, body)| (name.as_str(), certain_calls(walker, *body)))
-        .collect();
+    let calls: HashMap<&str, Vec<(&str, Node<'t>)>> =
+        bodies.iter().map(|(name, body)| (name.as_str(), certain_calls(walker, *body))).collect();
     // A function is in a circle if following its first known call comes back to it.
     for (name, out) in &calls {
         for (called, node) in out {

@@ -65,10 +65,7 @@ pub fn validate_bytes(code: &[u8], policy: &Policy) -> Verdict {
 
 fn judge(code: &str) -> Vec<Raw> {
     if code.len() > LENGTH_LIMIT {
-        return vec![source::unreadable(
-            0,
-            "The code is too long to be checked.".to_owned(),
-        )];
+        return vec![source::unreadable(0, "The code is too long to be checked.".to_owned())];
     }
     let mut findings = source::look(code);
     match python::parse(code) {

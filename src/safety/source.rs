@@ -166,9 +166,7 @@ pub(super) fn is_secret_path(path: &str) -> bool {
         "keychains",
         ".password-store",
     ];
-    parts_of(path)
-        .iter()
-        .any(|part| PARTS.contains(&part.as_str()))
+    parts_of(path).iter().any(|part| PARTS.contains(&part.as_str()))
 }
 
 /// Whether `path` lies where the operating system or other programs keep their own files: no task of a person needs
@@ -195,20 +193,9 @@ pub(super) fn is_system_path(path: &str) -> bool {
         "c:/program files (x86)",
         "c:/programdata",
     ];
-    const PARTS: &[&str] = &[
-        ".bashrc",
-        ".bash_profile",
-        ".profile",
-        ".zshrc",
-        ".config",
-        "appdata",
-        ".slicerrc.py",
-    ];
+    const PARTS: &[&str] = &[".bashrc", ".bash_profile", ".profile", ".zshrc", ".config", "appdata", ".slicerrc.py"];
     let parts = parts_of(path);
     let joined = parts.join("/");
-    ROOTS.iter().any(|root| {
-        joined
-            .strip_prefix(root)
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    }) || parts.iter().any(|part| PARTS.contains(&part.as_str()))
+    ROOTS.iter().any(|root| joined.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')))
+        || parts.iter().any(|part| PARTS.contains(&part.as_str()))
 }

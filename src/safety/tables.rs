@@ -91,12 +91,7 @@ impl<T> Pattern<T> {
         let Some(mut rest) = name.strip_prefix(head.as_str()) else {
             return false;
         };
-        for piece in self
-            .pieces
-            .iter()
-            .skip(1)
-            .take(self.pieces.len().saturating_sub(2))
-        {
+        for piece in self.pieces.iter().skip(1).take(self.pieces.len().saturating_sub(2)) {
             match rest.find(piece.as_str()) {
                 Some(at) => rest = &rest[at + piece.len()..],
                 None => return false,
@@ -124,10 +119,7 @@ impl<T: Clone> Names<T> {
         for name in names.split_whitespace() {
             if name.contains('*') {
                 let pieces = name.split('*').map(str::to_owned).collect();
-                self.patterns.push(Pattern {
-                    pieces,
-                    value: value.clone(),
-                });
+                self.patterns.push(Pattern { pieces, value: value.clone() });
             } else {
                 self.exact.insert(name.to_owned(), value.clone());
             }
@@ -135,12 +127,7 @@ impl<T: Clone> Names<T> {
     }
 
     fn get(&self, name: &str) -> Option<&T> {
-        self.exact.get(name).or_else(|| {
-            self.patterns
-                .iter()
-                .find(|p| p.matches(name))
-                .map(|p| &p.value)
-        })
+        self.exact.get(name).or_else(|| self.patterns.iter().find(|p| p.matches(name)).map(|p| &p.value))
     }
 }
 
@@ -243,13 +230,8 @@ impl Tables {
         get: impl Fn(&'a Space) -> Option<&'a T>,
     ) -> Option<&'a T> {
         let found = self.find(space, &get);
-        let object =
-            space.starts_with('@') && space != "@any" && self.need(space, member).is_none();
-        if found.is_none() && object {
-            self.find("@any", get)
-        } else {
-            found
-        }
+        let object = space.starts_with('@') && space != "@any" && self.need(space, member).is_none();
+        if found.is_none() && object { self.find("@any", get) } else { found }
     }
 
     /// What a member needs, when the table names it.
@@ -269,14 +251,12 @@ impl Tables {
 
     /// What calling a member gives.
     pub(crate) fn returns(&self, space: &str, member: &str) -> Option<&str> {
-        self.find_or_any(space, member, |s| s.returns.get(member))
-            .map(String::as_str)
+        self.find_or_any(space, member, |s| s.returns.get(member)).map(String::as_str)
     }
 
     /// The rule in code that looks at the arguments of a call.
     pub(crate) fn check(&self, space: &str, member: &str) -> Option<&str> {
-        self.find_or_any(space, member, |s| s.checks.get(member))
-            .map(String::as_str)
+        self.find_or_any(space, member, |s| s.checks.get(member)).map(String::as_str)
     }
 }
 

@@ -7,11 +7,7 @@ fn kind(code: &str) -> VerdictKind {
 }
 
 fn capabilities(code: &str) -> Vec<Capability> {
-    validate(code, &Policy::default())
-        .findings
-        .iter()
-        .map(|f| f.capability)
-        .collect()
+    validate(code, &Policy::default()).findings.iter().map(|f| f.capability).collect()
 }
 
 #[track_caller]
@@ -139,30 +135,16 @@ fn hidden_text_is_blocked() {
         assert_eq!(verdict.findings[0].capability, Capability::Syntax);
     }
     assert_eq!(
-        validate_bytes(
-            b"\xef\xbb\xbf# coding: utf-8\r\nn = 1\r\n",
-            &Policy::default()
-        )
-        .verdict,
+        validate_bytes(b"\xef\xbb\xbf# coding: utf-8\r\nn = 1\r\n", &Policy::default()).verdict,
         VerdictKind::Allow
     );
 }
 
 #[test]
 fn findings_say_where_and_what() {
-    let verdict = validate(
-        "x = 1\ny = slicer.util.loadVolume('/data/a.nrrd')\nprint eval",
-        &Policy::default(),
-    );
-    assert_eq!(
-        verdict.verdict,
-        VerdictKind::Block,
-        "Python 2 is not Python"
-    );
-    let verdict = validate(
-        "x = 1\ny = slicer.util.loadVolume('/data/a.nrrd')",
-        &Policy::default(),
-    );
+    let verdict = validate("x = 1\ny = slicer.util.loadVolume('/data/a.nrrd')\nprint eval", &Policy::default());
+    assert_eq!(verdict.verdict, VerdictKind::Block, "Python 2 is not Python");
+    let verdict = validate("x = 1\ny = slicer.util.loadVolume('/data/a.nrrd')", &Policy::default());
     let finding = &verdict.findings[0];
     assert_eq!((finding.line, finding.column), (2, 5));
     assert_eq!(finding.text, "slicer.util.loadVolume");
@@ -176,25 +158,13 @@ fn grants_lift_what_can_be_lifted() {
     policy.readable_paths.push("/data".into());
     let load = "slicer.util.loadVolume('/data/a.nrrd')";
     assert_eq!(validate(load, &policy).verdict, VerdictKind::Allow);
-    assert_eq!(
-        validate("open('/data/../etc/passwd')", &policy).verdict,
-        VerdictKind::Block
-    );
+    assert_eq!(validate("open('/data/../etc/passwd')", &policy).verdict, VerdictKind::Block);
     policy.allow(Capability::ReadFile);
-    assert_eq!(
-        validate("open('/home/a/.ssh/id_rsa')", &policy).verdict,
-        VerdictKind::Block
-    );
+    assert_eq!(validate("open('/home/a/.ssh/id_rsa')", &policy).verdict, VerdictKind::Block);
     policy.allow(Capability::ClearScene);
-    assert_eq!(
-        validate("slicer.mrmlScene.Clear()", &policy).verdict,
-        VerdictKind::Allow
-    );
+    assert_eq!(validate("slicer.mrmlScene.Clear()", &policy).verdict, VerdictKind::Allow);
     policy.allow(Capability::Process);
-    assert_eq!(
-        validate("import subprocess", &policy).verdict,
-        VerdictKind::Block
-    );
+    assert_eq!(validate("import subprocess", &policy).verdict, VerdictKind::Block);
 }
 
 #[test]

@@ -31,6 +31,8 @@ const MOOD_FACTOR: f64 = 0.92;
 const UNKNOWN_ORDER_FACTOR: f64 = 0.8;
 /// What is left of the score when the message has values but no word of the phrasing.
 const NOTHING_LITERAL_FACTOR: f64 = 0.75;
+/// What is left of the score when something of the scene is named and left aside.
+const LEFT_NAME_FACTOR: f64 = 0.85;
 /// What is left of the score when a number or a quoted text is left over.
 const LOOSE_VALUE_FACTOR: f64 = 0.9;
 /// What is left of the score when the message asks or denies what the phrasing does not.
@@ -177,7 +179,10 @@ fn compare(
     if phrasing.says_little {
         // "What is {node}" needs its node said, "what do I have here" all its words.
         let pointed = |name: &String| {
-            filling.slots.get(name).is_some_and(|filled| !matches!(filled.source, Source::Default | Source::Missing | Source::Open))
+            filling
+                .slots
+                .get(name)
+                .is_some_and(|filled| !matches!(filled.source, Source::Default | Source::Missing | Source::Open))
         };
         let missing = |name: &String| filling.slots.get(name).is_some_and(|filled| filled.source == Source::Missing);
         let enough = phrasing.slots.iter().any(pointed) && !phrasing.slots.iter().any(missing);
@@ -199,8 +204,12 @@ fn compare(
     if literal <= 0.0 && !phrasing.terms.is_empty() && !phrasing.slots.iter().any(said_word) {
         score *= NOTHING_LITERAL_FACTOR;
     }
-    if request.own_words().any(|(index, word)| is_value(&word.kind) && filling.taken[index].is_none()) {
+    if request.own_words().any(|(index, word)| is_loose(request, filling, index, word)) {
         score *= LOOSE_VALUE_FACTOR;
+    }
+    let leaves_name = request.names.iter().any(|(_, start, _)| unexplained.contains(start));
+    if leaves_name {
+        score *= LEFT_NAME_FACTOR;
     }
     if turned {
         score *= TURNED_FACTOR;
@@ -215,8 +224,10 @@ fn compare(
     (score * (1.0 - LITERAL_SHARE) + LITERAL_SHARE * (literal / 2.0).min(1.0), unexplained)
 }
 
-fn is_value(kind: &WordKind) -> bool {
-    matches!(kind, WordKind::Number { .. } | WordKind::Quoted | WordKind::Hex)
+/// Whether a number or a quoted text is left over. What was asked about and answered anew may be.
+fn is_loose(request: &Request, filling: &Filling, index: usize, word: &Word) -> bool {
+    let is_value = matches!(word.kind, WordKind::Number { .. } | WordKind::Quoted | WordKind::Hex);
+    is_value && filling.taken[index].is_none() && request.given.is_empty()
 }
 
 fn asks<'a>(mut terms: impl Iterator<Item = &'a str>) -> bool {
@@ -335,7 +346,7 @@ fn explained(
         good += weight * share;
     }
     for (index, word) in request.own_words() {
-        if is_value(&word.kind) && filling.taken[index].is_none() {
+        if is_loose(request, filling, index, word) {
             total += LOOSE_VALUE_WEIGHT;
             unexplained.push(index);
         }

@@ -162,7 +162,8 @@ fn reply(
     // A whole new request is not an answer, even if a word of it would fit.
     let is_offer = value.as_ref().is_some_and(|value| pending.candidates.contains(value));
     let answers = is_offer && opening_verb(book, &request).is_none();
-    let other = (!answers && (words.len() > 2 || value.is_none())).then(|| fresh(message, scene, &BTreeMap::new(), context, book));
+    let other = (!answers && (words.len() > 2 || value.is_none()))
+        .then(|| fresh(message, scene, &BTreeMap::new(), context, book));
     let turned = matches!(&other, Some(RecipeAnswer::Program { .. } | RecipeAnswer::Ask { .. }));
     let same_recipe = matches!(&other, Some(RecipeAnswer::Ask { recipe, .. }) if *recipe == pending.recipe);
     match (value, other) {
@@ -265,8 +266,9 @@ fn question(book: &RecipeBook, whole: &Whole, index: usize, part: &Match) -> Opt
 /// "Show the liver in 3D" when nothing is called liver: the default would show something else, so it is asked.
 fn unknown_name(book: &RecipeBook, whole: &Whole, part: &Match) -> Option<(String, String, Vec<SlotValue>)> {
     let recipe = &book.entries[part.entry].recipe;
-    let in_place =
-        |slot: &crate::knowledge::Slot, index| stands_as(&book.entries[part.entry], &slot.name, whole.words, &part.filling, index);
+    let in_place = |slot: &crate::knowledge::Slot, index| {
+        stands_as(&book.entries[part.entry], &slot.name, whole.words, &part.filling, index)
+    };
     let unknown_for = |slot: &crate::knowledge::Slot| -> Vec<usize> {
         let could_be_name = |index: &usize| {
             let word = &whole.words[*index];

@@ -138,7 +138,7 @@ fn hostile_names_do_not_become_code() {
         id: "vtkMRMLModelNode1\"+evil()+\"".into(),
         ..node("", hostile, "vtkMRMLModelNode")
     }]);
-    for message in ["delete the model", "hide the model", "rename the model to \"{{node}} \"\"\"; evil()\""] {
+    for message in ["delete the model", "hide the model", "rename the model to '{{node}} \"\"\"; evil()'"] {
         let (_, code, _) = program(ask(message, &there, &book));
         assert!(!code.contains("\"+evil()+\""), "{message}: {code}");
         assert!(code.contains("vtkMRMLModelNode1\\\"+evil()+\\\""), "{message}: {code}");

@@ -115,7 +115,9 @@ pub fn class_words(class: &str) -> String {
         ("LinearTransform", "transform"),
         ("Transform", "transform"),
         ("ColorTable", "colour table"),
-        ("DisplayableNode", "node"),
+        ("Displayable", "node"),
+        ("Transformable", "node"),
+        ("Storable", "node"),
         ("", "node"),
     ];
     if let Some((_, words)) = known.iter().find(|(name, _)| *name == bare) {

@@ -52,9 +52,10 @@ impl<'t> Walker<'t> {
                 |o| matches!(o, Origin::Name(n) if n.strip_prefix("builtins.").is_some_and(|b| self.tables.listed("may_see_modules", b))),
             );
             // Builtin functions do not change the lists that they are given; anything else may.
-            let plain = target.origins().iter().all(
-                |o| matches!(o, Origin::Name(n) if n.strip_prefix("builtins.").is_some_and(|b| !b.contains('.'))),
-            );
+            let plain = target
+                .origins()
+                .iter()
+                .all(|o| matches!(o, Origin::Name(n) if n.strip_prefix("builtins.").is_some_and(|b| !b.contains('.'))));
             for argument in &call.arguments {
                 if !sees {
                     self.leak(&argument.value, argument.node);

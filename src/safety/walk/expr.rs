@@ -201,11 +201,7 @@ impl<'t> Walker<'t> {
             for child in parts {
                 match child.kind() {
                     "for_in_clause" => {
-                        let source = if Some(child) == first {
-                            source.clone()
-                        } else {
-                            walker.source_of(child)
-                        };
+                        let source = if Some(child) == first { source.clone() } else { walker.source_of(child) };
                         if source.has_object("@endless") && node.kind() != "generator_expression" {
                             walker.note(child, Capability::Hang, true);
                         }
@@ -235,8 +231,7 @@ impl<'t> Walker<'t> {
         if let Some(key) = part.child_by_field_name("key") {
             self.eval(key);
         }
-        part.child_by_field_name("value")
-            .map_or_else(Value::unknown, |v| self.eval(v))
+        part.child_by_field_name("value").map_or_else(Value::unknown, |v| self.eval(v))
     }
 
     /// What a loop or comprehension goes through.

@@ -16,11 +16,7 @@ impl<'t> Walker<'t> {
                 Some(alias) => self.bind_import(&alias, &module, node, name),
                 None => {
                     let root = path.split('.').next().unwrap_or(&path).to_owned();
-                    let value = if root == path {
-                        module
-                    } else {
-                        self.module_value(&root)
-                    };
+                    let value = if root == path { module } else { self.module_value(&root) };
                     self.bind_import(&root, &value, node, name);
                 }
             }
@@ -36,10 +32,7 @@ impl<'t> Walker<'t> {
         }
         let path = self.name_of(module).split_whitespace().collect::<String>();
         let base = self.import_path(&path, module);
-        if python::children(node)
-            .iter()
-            .any(|c| c.kind() == "wildcard_import")
-        {
+        if python::children(node).iter().any(|c| c.kind() == "wildcard_import") {
             if self.tables.space(&path).is_some() && !self.stars.contains(&path) {
                 self.stars.push(path);
             }
@@ -55,33 +48,18 @@ impl<'t> Walker<'t> {
 
     fn bind_import(&mut self, name: &str, value: &Value, node: Node<'t>, at: Node<'t>) {
         let builtin = self.tables.need("builtins", name).is_some();
-        let module = value
-            .origins()
-            .iter()
-            .any(|o| matches!(o, Origin::Name(n) if self.tables.space(n).is_some()));
+        let module = value.origins().iter().any(|o| matches!(o, Origin::Name(n) if self.tables.space(n).is_some()));
         // `import numpy as json`: read as one module, is another.
         let origin = value.origins().iter().find_map(|o| match o {
             Origin::Name(n) => Some(n.rsplit('.').next().unwrap_or(n).to_owned()),
             _ => None,
         });
-        let other = module
-            && origin.is_some_and(|o| !o.starts_with(name))
-            && self.tables.space(name).is_some();
+        let other = module && origin.is_some_and(|o| !o.starts_with(name)) && self.tables.space(name).is_some();
         if other {
-            self.note_why(
-                at,
-                Capability::Reflection,
-                true,
-                "A module is given the name of another module.",
-            );
+            self.note_why(at, Capability::Reflection, true, "A module is given the name of another module.");
         }
         if builtin && module {
-            self.note_why(
-                at,
-                Capability::Reflection,
-                true,
-                "A module is given the name of a builtin function.",
-            );
+            self.note_why(at, Capability::Reflection, true, "A module is given the name of a builtin function.");
         }
         self.bind(name, value, node.end_byte());
     }
@@ -92,12 +70,7 @@ impl<'t> Walker<'t> {
         let raw = self.text(path);
         let name = self.name_of(path).split_whitespace().collect::<String>();
         if !raw.is_ascii() && name.is_ascii() {
-            self.note_why(
-                path,
-                Capability::Reflection,
-                true,
-                "A module name is written with look-alike letters.",
-            );
+            self.note_why(path, Capability::Reflection, true, "A module name is written with look-alike letters.");
         }
         (name, alias)
     }
@@ -110,17 +83,8 @@ impl<'t> Walker<'t> {
             if prefix.is_empty() {
                 prefix.push_str(part);
                 if self.tables.import(&prefix).is_none() && self.tables.space(&prefix).is_none() {
-                    let why = format!(
-                        "The module `{path}` is not on the list of modules known to be harmless."
-                    );
-                    self.note_with(
-                        node,
-                        Capability::UnknownModule,
-                        false,
-                        Some(why),
-                        None,
-                        Some(path.to_owned()),
-                    );
+                    let why = format!("The module `{path}` is not on the list of modules known to be harmless.");
+                    self.note_with(node, Capability::UnknownModule, false, Some(why), None, Some(path.to_owned()));
                     return Value::unknown();
                 }
                 if let Some(need) = self.tables.import(&prefix) {
@@ -136,17 +100,8 @@ impl<'t> Walker<'t> {
                     || self.tables.space(&full).is_some()
                     || self.tables.import(&full).is_some();
                 if self.tables.space(&prefix).is_some() && !known {
-                    let why = format!(
-                        "The module `{full}` is not on the list of modules known to be harmless."
-                    );
-                    self.note_with(
-                        node,
-                        Capability::UnknownModule,
-                        false,
-                        Some(why),
-                        None,
-                        Some(full),
-                    );
+                    let why = format!("The module `{full}` is not on the list of modules known to be harmless.");
+                    self.note_with(node, Capability::UnknownModule, false, Some(why), None, Some(full));
                     return Value::unknown();
                 }
                 value = self.member(&value, part, node);
@@ -157,10 +112,6 @@ impl<'t> Walker<'t> {
     }
 
     fn module_value(&self, name: &str) -> Value {
-        if self.tables.space(name).is_some() {
-            Value::of(Origin::Name(name.into()))
-        } else {
-            Value::unknown()
-        }
+        if self.tables.space(name).is_some() { Value::of(Origin::Name(name.into())) } else { Value::unknown() }
     }
 }

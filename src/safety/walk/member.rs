@@ -154,9 +154,7 @@ impl Walker<'_> {
                 self.too_many(node);
                 break;
             }
-            let own = self
-                .own_variable(self.classes[at].scope, name)
-                .filter(|v| !v.is_empty());
+            let own = self.own_variable(self.classes[at].scope, name).filter(|v| !v.is_empty());
             if let Some(own) = own {
                 value.merge(&own.clone());
                 continue;
@@ -167,9 +165,7 @@ impl Walker<'_> {
                         waiting.push(*other);
                         continue;
                     }
-                    Origin::Name(full) if self.tables.space(full).is_some() => {
-                        self.member_of_object(full, name, node)
-                    }
+                    Origin::Name(full) if self.tables.space(full).is_some() => self.member_of_object(full, name, node),
                     _ => self.member_of_unknown(name, node),
                 };
                 value.merge(&part);

@@ -72,10 +72,7 @@ impl Value {
         if self.0.contains(&origin) {
             return;
         }
-        let literal = matches!(
-            origin,
-            Origin::Number(_) | Origin::Text(_) | Origin::Items(_)
-        );
+        let literal = matches!(origin, Origin::Number(_) | Origin::Text(_) | Origin::Items(_));
         if literal && self.0.len() >= WIDTH {
             return self.add(Origin::Unknown);
         }

@@ -78,11 +78,7 @@ impl<'t> Walker<'t> {
         let mut value = Value::unknown();
         for (position, part) in parts.iter().enumerate() {
             let name = self.name_of(*part);
-            value = if position == 0 {
-                self.read(&name, node)
-            } else {
-                self.member(&value, &name, node)
-            };
+            value = if position == 0 { self.read(&name, node) } else { self.member(&value, &name, node) };
         }
         value
     }

@@ -130,15 +130,8 @@ impl<'t> Walker<'t> {
         if let Some(annotation) = node.child_by_field_name("type") {
             self.all(annotation);
             // `match [x]:` with a `case` below can be read as the annotation of `match[x]`, which hides what is captured.
-            if self.text(node).starts_with("match")
-                && annotation.end_position().row > node.start_position().row
-            {
-                self.note_why(
-                    node,
-                    Capability::Syntax,
-                    true,
-                    "This `match` can be read in two ways.",
-                );
+            if self.text(node).starts_with("match") && annotation.end_position().row > node.start_position().row {
+                self.note_why(node, Capability::Syntax, true, "This `match` can be read in two ways.");
             }
         }
         let Some(left) = node.child_by_field_name("left") else {

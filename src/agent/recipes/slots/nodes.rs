@@ -60,6 +60,20 @@ pub fn is_a(class: &str, wanted: &str) -> bool {
     }
 }
 
+/// How many steps of inheritance lie between a class and `wanted`; large when they are not related.
+fn distance(class: &str, wanted: &str) -> usize {
+    let mut class = class;
+    let mut steps = 0;
+    while class != wanted {
+        match ANCESTORS.iter().find(|(child, _)| *child == class) {
+            Some((_, parent)) => class = parent,
+            None => return usize::MAX,
+        }
+        steps += 1;
+    }
+    steps
+}
+
 /// Whether a node can fill a slot of this class.
 pub fn fits(node: &NodeSummary, class: &str) -> bool {
     is_a(&node.class, class) || node.classes.iter().any(|ancestor| ancestor == class)
@@ -202,7 +216,13 @@ pub fn fill_named(entry: &Entry, request: &Request, filling: &mut Filling) {
                 .get(&slot.name)
                 .is_some_and(|anchors| before.is_some_and(|word| anchors.before.contains(word)))
         };
-        let best = open.into_iter().min_by_key(|(slot, _)| (!anchored(slot), order(slot)));
+        // A transform goes to the slot for transforms before one for any node.
+        let steps = |slot: &Slot, found: &Mention| {
+            let node = found.value.id().and_then(|id| request.scene.node(id));
+            let wanted = slot.class.as_deref().unwrap_or_default();
+            node.map_or(0, |node| distance(&node.class, wanted))
+        };
+        let best = open.into_iter().min_by_key(|(slot, found)| (!anchored(slot), steps(slot, found), order(slot)));
         if let Some((slot, found)) = best {
             place(slot, found, filling);
         }

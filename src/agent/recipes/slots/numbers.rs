@@ -83,7 +83,8 @@ fn numbers(request: &Request, filling: &Filling) -> Vec<Number> {
             WordKind::Word => {
                 if word.is("half") {
                     // "half a centimetre"; "half transparent" is no number.
-                    let behind = request.words[index + 1..request.range.1].iter().find(|next| !next.is("a") && !next.is("an"));
+                    let behind =
+                        request.words[index + 1..request.range.1].iter().find(|next| !next.is("a") && !next.is("an"));
                     if let Some(unit) = behind.and_then(|next| unit_of(&next.text)) {
                         found.push(Number { index, value: 0.5, unit: Some(unit.to_owned()), word: true });
                     }
