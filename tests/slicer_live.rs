@@ -1,25 +1,31 @@
 //! The connection and the helper against a real Slicer (the practice Slicer will do), through a real bridge process.
 //!
-//! `SLICER_URL` names the Web Server of a Slicer whose scene may be cleared; without it these tests have nothing to talk
-//! to and say so. The bridge is this program's own, or the MCP server that `SLICER_TEST_BRIDGE` names as a JSON list
+//! They start a practice Slicer of their own, or use the Slicer whose Web Server `SLICER_URL` names (its scene is
+//! cleared). The bridge is this program's own, or the MCP server that `SLICER_TEST_BRIDGE` names as a JSON list
 //! `["program", "argument", …]`, for example mcp-slicer: everything here must hold with either.
+
+#[path = "support/practice.rs"]
+mod practice;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+use slicer_ai_agent::slicer::practice::PracticeProcess;
 use slicer_ai_agent::slicer::{BridgeCommand, ConnectOptions, RunRequest, Slicer, ViewRequest};
 use tokio_util::sync::CancellationToken;
 
 /// The tests share one Slicer and clear its scene.
 static ONE_AT_A_TIME: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
-fn slicer_url() -> Option<String> {
-    let url = std::env::var("SLICER_URL").ok().filter(|url| !url.is_empty());
-    if url.is_none() {
-        eprintln!("not run: SLICER_URL is not set, so there is no Slicer to test with");
+/// The Slicer of these tests. It ends with this process, which it watches.
+fn slicer_url() -> String {
+    static PRACTICE: OnceLock<PracticeProcess> = OnceLock::new();
+    match std::env::var("SLICER_URL").ok().filter(|url| !url.is_empty()) {
+        Some(url) => url,
+        None => PRACTICE.get_or_init(practice::start).url.clone(),
     }
-    url
 }
 
 fn options(url: &str) -> ConnectOptions {
@@ -53,7 +59,7 @@ async fn fresh(url: &str) -> Slicer {
 /// What the person sees of a run, and that undo is proved, all the way through process, MCP and HTTP.
 #[tokio::test]
 async fn a_run_is_compared_and_can_be_taken_back() {
-    let Some(url) = slicer_url() else { return };
+    let url = slicer_url();
     let _alone = ONE_AT_A_TIME.lock().await;
     let slicer = fresh(&url).await;
     let never = CancellationToken::new();
@@ -86,7 +92,7 @@ async fn a_run_is_compared_and_can_be_taken_back() {
 /// A person who presses Stop gets Slicer back at once, and the scene as it was.
 #[tokio::test]
 async fn stop_ends_an_endless_run() {
-    let Some(url) = slicer_url() else { return };
+    let url = slicer_url();
     let _alone = ONE_AT_A_TIME.lock().await;
     let slicer = fresh(&url).await;
     let cancel = CancellationToken::new();
@@ -106,7 +112,7 @@ async fn stop_ends_an_endless_run() {
 
 #[tokio::test]
 async fn a_picture_of_a_slice_view_is_a_picture() {
-    let Some(url) = slicer_url() else { return };
+    let url = slicer_url();
     let _alone = ONE_AT_A_TIME.lock().await;
     let slicer = fresh(&url).await;
     let view = ViewRequest { view_type: "slice".into(), view_name: Some("Red".into()), ..ViewRequest::application() };
@@ -118,7 +124,7 @@ async fn a_picture_of_a_slice_view_is_a_picture() {
 /// Nothing listens there: the person is told to start Slicer, not that a bridge failed.
 #[tokio::test]
 async fn no_slicer_is_said_as_such() {
-    if slicer_url().is_none() || std::env::var("SLICER_TEST_BRIDGE").is_ok() {
+    if std::env::var("SLICER_TEST_BRIDGE").is_ok() {
         return; // another bridge goes where it was told to
     }
     let slicer = Slicer::connect(options("http://127.0.0.1:9/slicer")).await.unwrap();
@@ -138,7 +144,7 @@ async fn a_bridge_that_cannot_start_is_named() {
 /// The helper's own tests, which look at the scene from inside Slicer.
 #[tokio::test]
 async fn the_helper_keeps_its_promises() {
-    let Some(url) = slicer_url() else { return };
+    let url = slicer_url();
     let _alone = ONE_AT_A_TIME.lock().await;
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/test_slicer_helper.py");
     let output = tokio::task::spawn_blocking(move || {

@@ -29,7 +29,7 @@ use crate::store::{self, Conversations, Keys, Paths, StoreError};
 
 pub use events::EventSender;
 pub use preferences::test_connection;
-pub use record::{RunRecord, ToolCallRecord, TurnRecord, VerdictRecord, turns};
+pub use record::{RunRecord, ToolCallRecord, TurnRecord, turns};
 pub use slicer_link::SlicerTarget;
 pub use turns::read_events;
 pub use types::*;

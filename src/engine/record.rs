@@ -38,13 +38,6 @@ pub struct RunRecord {
     pub touched: Vec<String>,
 }
 
-/// The verdict over the last program of a turn.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct VerdictRecord {
-    pub verdict: VerdictKind,
-    pub findings: Vec<Finding>,
-}
-
 /// One turn.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct TurnRecord {
@@ -57,7 +50,9 @@ pub struct TurnRecord {
     pub reasoning: String,
     pub plan: Option<Plan>,
     pub code: Option<String>,
-    pub verdict: Option<VerdictRecord>,
+    /// The verdict over the last program, with its findings.
+    pub verdict: Option<VerdictKind>,
+    pub findings: Vec<Finding>,
     pub runs: Vec<RunRecord>,
     pub tool_calls: Vec<ToolCallRecord>,
     pub usage: UsageTotal,
@@ -94,7 +89,8 @@ impl TurnRecord {
             TurnEvent::Plan { plan } => self.plan = Some(plan.clone()),
             TurnEvent::Code { code, .. } => self.code = Some(code.clone()),
             TurnEvent::Verdict { verdict, findings } => {
-                self.verdict = Some(VerdictRecord { verdict: *verdict, findings: findings.clone() });
+                self.verdict = Some(*verdict);
+                self.findings.clone_from(findings);
             }
             TurnEvent::RunFinished { report } => self.ran(report),
             TurnEvent::Screenshot { path, .. } => self.screenshots.push(path.clone()),
