@@ -1,0 +1,62 @@
+//! The bridge as other programs use it: an official MCP client (PyPI package `mcp`) starts it over stdio, lists the three
+//! tools and calls each, with the practice Slicer behind it.
+
+#[path = "support/practice.rs"]
+mod practice;
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+use slicer_ai_agent::platform;
+
+/// A virtual environment with the client, made once in cargo's temporary folder.
+fn client_python() -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("mcp-client");
+    std::fs::create_dir_all(&folder).unwrap();
+    let lock = File::create(folder.join("lock")).unwrap();
+    lock.lock().unwrap();
+    let environment = folder.join("environment");
+    let python = platform::venv_python(&environment);
+    let mark = environment.join("ready");
+    if !mark.exists() {
+        let found = platform::find_python(&|line| eprintln!("{line}")).unwrap();
+        let run = |command: &mut Command| {
+            let output = command.output().unwrap();
+            assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+        };
+        run(Command::new(found.executable).args(["-m", "venv", "--clear"]).arg(&environment));
+        run(Command::new(&python).args(["-m", "pip", "install", "--disable-pip-version-check", "-q", "mcp==2.3.0"]));
+        std::fs::write(mark, "").unwrap();
+    }
+    python
+}
+
+#[test]
+fn an_official_client_lists_and_calls_the_tools() {
+    let slicer = practice::start();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/mcp_client.py");
+    let output = Command::new(client_python())
+        .arg(script)
+        .args([env!("CARGO_BIN_EXE_slicer-ai-agent"), "bridge", "--slicer-url", &slicer.url])
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {errors}"));
+    assert_eq!(report["tools"], serde_json::json!(["capture_screenshot", "execute_python_code", "list_nodes"]));
+
+    let text =
+        |name: &str| -> Value { serde_json::from_str(report[name]["content"][0]["text"].as_str().unwrap()).unwrap() };
+    let names = text("list_nodes");
+    assert!(names["nodes"].as_array().unwrap().iter().any(|name| name == "Red"), "{names}");
+    let done = text("execute_python_code");
+    assert_eq!(done, serde_json::json!({"success": true, "message": {"sum": 42, "text": "größe 頭部"}}));
+    let failed = text("failing_code");
+    assert_eq!(failed["success"], false);
+    assert!(failed["message"].as_str().unwrap().contains("no"), "{failed}");
+    let parts = report["capture_screenshot"]["content"].as_array().unwrap();
+    let picture = parts.iter().find(|part| part["type"] == "image").unwrap();
+    assert_eq!(picture["mime"], "image/jpeg");
+    assert!(picture["bytes"].as_u64().unwrap() > 1000, "{picture}");
+}

@@ -1,0 +1,44 @@
+"""An MCP client of the official package against a server over stdio: lists the tools, calls each, prints JSON.
+
+    python mcp_client.py COMMAND [ARGUMENT…]
+"""
+
+import asyncio
+import json
+import sys
+
+from mcp import ClientSession, StdioServerParameters
+from mcp.client.stdio import stdio_client
+
+
+async def call(session, name, arguments):
+    result = await session.call_tool(name, arguments)
+    content = []
+    for part in result.content:
+        if part.type == "text":
+            content.append({"type": "text", "text": part.text})
+        else:
+            mime = getattr(part, "mimeType", None) or getattr(part, "mime_type", None)
+            content.append({"type": part.type, "mime": mime, "bytes": len(part.data)})
+    error = getattr(result, "isError", None)
+    if error is None:
+        error = getattr(result, "is_error", None)
+    return {"content": content, "error": bool(error)}
+
+
+async def main():
+    server = StdioServerParameters(command=sys.argv[1], args=sys.argv[2:])
+    async with stdio_client(server) as (read, write), ClientSession(read, write) as session:
+        await session.initialize()
+        tools = await session.list_tools()
+        report = {"tools": sorted(tool.name for tool in tools.tools)}
+        report["list_nodes"] = await call(session, "list_nodes", {"filter_type": "names"})
+        code = "__execResult = {'sum': 40 + 2, 'text': 'größe 頭部'}"
+        report["execute_python_code"] = await call(session, "execute_python_code", {"code": code})
+        wrong = await call(session, "execute_python_code", {"code": "raise ValueError('no')"})
+        report["failing_code"] = wrong
+        report["capture_screenshot"] = await call(session, "capture_screenshot", {"view_type": "slice", "view_name": "Red"})
+        print(json.dumps(report))
+
+
+asyncio.run(main())
