@@ -165,6 +165,55 @@ fn wire_formats_stay_in_their_rooms() {
     assert!(wrong.is_empty(), "crates outside their rooms:\n{}", wrong.join("\n"));
 }
 
+/// The code of a file up to its unit tests.
+fn product_code(file: &Path) -> String {
+    let code = code_of(file);
+    code.split("#[cfg(test)]").next().unwrap_or_default().to_owned()
+}
+
+fn is_test_file(file: &Path) -> bool {
+    file.file_stem().is_some_and(|stem| stem == "tests" || stem.to_string_lossy().ends_with("_tests"))
+}
+
+/// No Python reaches Slicer without a verdict: only the places that ask for one before may make a run.
+#[test]
+fn only_checked_code_runs() {
+    const MAY_RUN: [&str; 2] = ["agent/attempt.rs", "cli/run.rs"];
+    let source = source();
+    let mut files = Vec::new();
+    rust_files(&source, &mut files);
+    let mut seen = BTreeSet::new();
+    for file in &files {
+        let name = file.strip_prefix(&source).unwrap().to_string_lossy().replace('\\', "/");
+        let code = product_code(file);
+        if name.starts_with("slicer/") || is_test_file(file) || !code.contains("RunRequest {") {
+            continue;
+        }
+        assert!(MAY_RUN.contains(&name.as_str()), "{name} makes a run; only {MAY_RUN:?} may");
+        let verdict = code.find("safety::validate").expect("a place that runs code asks for a verdict");
+        assert!(verdict < code.find("RunRequest {").unwrap(), "{name}: the verdict comes before the run");
+        seen.insert(name);
+    }
+    assert_eq!(seen.len(), MAY_RUN.len(), "a place that runs code was not found: the test looks for the wrong thing");
+}
+
+/// Errors are handled, not unwrapped.
+#[test]
+fn nothing_is_unwrapped_outside_tests() {
+    let source = source();
+    let mut files = Vec::new();
+    rust_files(&source, &mut files);
+    let mut wrong = Vec::new();
+    for file in files.iter().filter(|file| !is_test_file(file)) {
+        for (number, line) in product_code(file).lines().enumerate() {
+            if line.contains(".unwrap()") || line.contains(".expect(") {
+                wrong.push(format!("{}:{}", file.strip_prefix(&source).unwrap().display(), number + 1));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "unwrapped outside tests:\n{}", wrong.join("\n"));
+}
+
 /// The finder itself must find what it is there for.
 #[test]
 fn edges_are_found() {

@@ -1,4 +1,5 @@
 //! Drives an engine as a surface does: sends messages, answers questions, folds the facts of each turn.
+#![allow(dead_code, reason = "each test file uses the part that it needs")]
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
 //! The practice Slicer for tests: set up once for all of them (in cargo's own temporary folder), then one process each.
+#![allow(dead_code, reason = "each test file uses the part that it needs")]
 
 use std::path::PathBuf;
 use std::sync::OnceLock;

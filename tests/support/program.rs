@@ -1,4 +1,5 @@
 //! The program itself, run as a person or a script runs it.
+#![allow(dead_code, reason = "each test file uses the part that it needs")]
 
 use std::path::Path;
 use std::process::{Command, Output};
