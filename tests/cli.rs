@@ -91,6 +91,43 @@ fn no_slicer_is_three() {
     assert!(value["runs"].as_array().unwrap().is_empty());
 }
 
+/// "Exec is off" is not "no server": the person is told which box to tick.
+#[test]
+fn exec_off_is_told_apart() {
+    let options = slicer_ai_agent::slicer::practice::PracticeOptions { no_exec: true, ..Default::default() };
+    let process = practice::start_with(&options);
+    let data = tempfile::tempdir().unwrap();
+    let arguments = ["ask", "List the nodes", "--slicer-url", &process.url, "--json"];
+    let (exit, value) = program::json(program::program(data.path()).args(arguments));
+    assert_eq!((exit, &value["error"]["kind"]), (3, &"ExecOff".into()), "{value:#}");
+    assert!(value["error"].to_string().contains("Slicer API exec"), "{value:#}");
+}
+
+/// `practice` says where it is, serves, and ends with the program that started it.
+#[test]
+fn practice_says_when_it_is_ready() {
+    practice::home();
+    let mut child = program::program(&practice::shared_data())
+        .args(["practice", "--json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut report = serde_json::Deserializer::from_reader(child.stdout.take().unwrap()).into_iter::<Value>();
+    let report = report.next().unwrap().unwrap();
+    assert!(report["url"].as_str().unwrap().starts_with("http://127.0.0.1:"), "{report}");
+    assert!(report["version"].as_str().unwrap().contains("practice"));
+    let pid = u32::try_from(report["pid"].as_u64().unwrap()).unwrap();
+    assert!(slicer_ai_agent::platform::is_alive(pid));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    while slicer_ai_agent::platform::is_alive(pid) {
+        assert!(std::time::Instant::now() < deadline, "the practice Slicer outlives the program that was killed");
+        std::thread::sleep(std::time::Duration::from_millis(200));
+    }
+}
+
 /// A provider that does not exist is said, with the names that do.
 #[test]
 fn an_unknown_provider_is_named() {

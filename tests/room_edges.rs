@@ -47,7 +47,6 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("rusqlite", &["store", "knowledge"]),
     ("rmcp", &["bridge", "slicer"]),
     ("reqwest", &["llm", "bridge"]),
-    ("eventsource_stream", &["llm"]),
     ("keyring", &["store"]),
     ("tree_sitter", &["python", "safety"]),
     ("tree_sitter_python", &["python"]),

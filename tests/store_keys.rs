@@ -47,13 +47,7 @@ fn keys_live_in_the_keyring() {
         keys_in_a_keyring();
         return;
     }
-    for tool in ["dbus-run-session", "gnome-keyring-daemon"] {
-        let found = Command::new(tool).arg("--version").output();
-        assert!(
-            found.is_ok(),
-            "{tool} is missing: install the packages dbus (dbus-daemon on some systems) and gnome-keyring to run this test"
-        );
-    }
+    slicer_ai_agent::platform::ensure(&["test-session-bus", "test-keyring"], &|line| eprintln!("{line}")).unwrap();
     let home = private_home();
     // The daemon is ended by its own number; the session bus ends with the shell.
     let script = r#"

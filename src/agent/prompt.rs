@@ -216,4 +216,35 @@ mod tests {
         assert!(text.len() < 500);
         assert!(text.contains("5000 × vtkMRMLModelNode"));
     }
+
+    /// The shape of a request, with a history and a scene: a change of it is seen in review.
+    #[test]
+    fn the_first_request() {
+        let past = PastTurn {
+            request: "Load the chest CT".into(),
+            answer: "Loaded.".into(),
+            code: Some("x = 1".into()),
+            outcome: Some("ran in 12 ms".into()),
+        };
+        let node = NodeSummary {
+            id: "vtkMRMLScalarVolumeNode1".into(),
+            name: "CTChest".into(),
+            class: "vtkMRMLScalarVolumeNode".into(),
+            fact: "128 × 128 × 80 voxels".into(),
+            ..NodeSummary::default()
+        };
+        let scene = SceneSnapshot { version: "5.8.1".into(), layout_name: "Four-Up".into(), nodes: vec![node], ..Default::default() };
+        let hit = Hit {
+            rank: 1,
+            path: "recipes/segment-threshold.md".into(),
+            start_line: 10,
+            end_line: 20,
+            kind: "recipe".into(),
+            name: "Segment a structure by threshold".into(),
+            score: 3.0,
+            text: "Voxels between two values.".into(),
+        };
+        let messages = first_messages("(system)".into(), &[past], 1000, &[hit], Some(&scene), "Segment the bone");
+        insta::assert_json_snapshot!(messages);
+    }
 }

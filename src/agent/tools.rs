@@ -218,3 +218,24 @@ fn cap(text: String) -> String {
     let kept: String = text.chars().take(RESULT_LIMIT).collect();
     format!("{kept}\n[cut after {RESULT_LIMIT} characters: ask for less at a time]")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The schemas are what models are tuned to by the prompt: a change of them is seen in review.
+    #[test]
+    fn schemas() {
+        insta::assert_json_snapshot!(definitions(true));
+        let without: Vec<String> = definitions(false).into_iter().map(|tool| tool.name).collect();
+        assert_eq!(without, ["VectorSearch", "Grep", "ReadFile"], "tools that need Slicer are not offered without one");
+    }
+
+    /// A result can never fill the context of a model.
+    #[test]
+    fn results_are_capped() {
+        let long = cap("ä".repeat(RESULT_LIMIT + 1));
+        assert!(long.chars().count() < RESULT_LIMIT + 100 && long.contains("ask for less"));
+        assert_eq!(cap("short".into()), "short");
+    }
+}

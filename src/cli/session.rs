@@ -240,6 +240,10 @@ pub fn turn_text(record: &TurnRecord) -> String {
         }
     }
     text.push_str(record.answer.trim());
+    let touched: Vec<&str> = record.runs.iter().flat_map(|run| &run.touched).map(String::as_str).collect();
+    if !touched.is_empty() {
+        text.push_str(&format!("\nOnly the full Slicer has what this used: {}", touched.join(", ")));
+    }
     if let Some(problem) = &record.error
         && !record.answer.contains(problem.message.trim_end_matches('.'))
     {
