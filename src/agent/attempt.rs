@@ -11,7 +11,7 @@ use super::turn::{Ended, Turn};
 use super::verify::{SceneChange, verify};
 use super::{CheckResult, Decision, Finish, Plan, Problem, Role, RunReport, TurnEvent, TurnHost};
 use crate::safety::{self, Capability, Finding, Verdict, VerdictKind};
-use crate::slicer::{RunOutcome, RunRequest, Slicer, ViewRequest};
+use crate::slicer::{RestoreReport, RunError, RunOutcome, RunRequest, Slicer, SlicerError, ViewRequest};
 
 /// How an attempt ended.
 pub(super) enum Attempt {
@@ -32,7 +32,7 @@ impl<H: TurnHost> Turn<'_, H> {
         };
         self.host.emit(TurnEvent::Plan { plan: plan.clone() }).await?;
         self.host.emit(TurnEvent::Code { attempt: number, code: code.clone() }).await?;
-        self.save_draft(plan, code, number).await?;
+        self.save_draft(plan, code, number).await;
         let verdict = self.judge(plan, code).await?;
         if verdict.verdict == VerdictKind::Block {
             return Ok(Attempt::Failed { why: blocked_text(&verdict.findings), report: None, blocked: true });
@@ -48,18 +48,30 @@ impl<H: TurnHost> Turn<'_, H> {
         }
         let why = failure_text(&report);
         self.result.past.outcome = Some(format!("failed: {why}"));
-        if report.error.as_ref().is_some_and(|error| error.kind == "Stopped") {
+        let kind = report.error.as_ref().map(|error| error.kind.as_str()).unwrap_or_default();
+        if kind == "Stopped" || (kind == NO_ANSWER && self.context.cancel.is_cancelled()) {
             return Err(Ended::Stopped);
+        }
+        if kind == NO_ANSWER {
+            let problem = Problem { kind: "SlicerBusy".into(), message: why, advice: String::new() };
+            return Err(Ended::Problem(Finish::Failed, problem));
         }
         Ok(Attempt::Failed { why, report: Some(Box::new(report)), blocked: false })
     }
 
-    async fn save_draft(&self, plan: &Plan, code: &str, number: u32) -> Result<(), Ended> {
+    async fn save_draft(&self, plan: &Plan, code: &str, number: u32) {
         let folder = if number == 1 { String::new() } else { format!("correction_{}/", number - 1) };
         let plan = serde_json::to_vec_pretty(plan).unwrap_or_default();
-        self.host.save(&format!("{folder}plan.json"), plan).await?;
-        self.host.save(&format!("{folder}code.py"), code.as_bytes().to_vec()).await?;
-        Ok(())
+        self.keep(&format!("{folder}plan.json"), plan).await;
+        self.keep(&format!("{folder}code.py"), code.as_bytes().to_vec()).await;
+    }
+
+    /// Keeps a file of the turn. The history is what must not be lost; a run folder that cannot be written is said in the
+    /// log and does not stop the work.
+    pub(super) async fn keep(&self, name: &str, bytes: Vec<u8>) {
+        if let Err(error) = self.host.save(name, bytes).await {
+            tracing::warn!("{name} could not be kept in the run folder: {}", error.0);
+        }
     }
 
     async fn judge(&mut self, plan: &Plan, code: &str) -> Result<Verdict, Ended> {
@@ -90,7 +102,8 @@ impl<H: TurnHost> Turn<'_, H> {
         };
         self.host.emit(TurnEvent::PermissionDecided { request, decision }).await?;
         if decision == Decision::Deny {
-            self.say("You did not allow this, so nothing was run and the scene is unchanged.").await?;
+            let scene = self.scene_sentence();
+            self.say(format!("You did not allow this, so it was not run.{scene}")).await?;
             let problem = Problem {
                 kind: "Refused".into(),
                 message: "The program was not allowed to run.".into(),
@@ -115,12 +128,18 @@ impl<H: TurnHost> Turn<'_, H> {
             restore_on_failure: true,
             ..RunRequest::default()
         };
-        let outcome = slicer.run(request, &self.context.cancel).await?;
-        let report = self.verified(slicer, plan, outcome, number).await?;
+        let run = request.id.clone();
+        self.ran += 1;
+        let outcome = slicer.run(request, &self.context.cancel).await;
+        let report = match outcome {
+            Ok(outcome) => self.verified(slicer, plan, outcome, number).await,
+            Err(error) => unanswered(run, number, &error),
+        };
         self.timings.run_ms += started.elapsed().as_secs_f64() * 1000.0;
-        let bytes = serde_json::to_vec_pretty(&report).unwrap_or_default();
-        self.host.save(if number == 1 { "result.json" } else { "result_last.json" }, bytes).await?;
+        self.not_put_back.extend(left_changed(&report));
         self.host.emit(TurnEvent::RunFinished { report: Box::new(report.clone()) }).await?;
+        let bytes = serde_json::to_vec_pretty(&report).unwrap_or_default();
+        self.keep(if number == 1 { "result.json" } else { "result_last.json" }, bytes).await;
         if report.ok && !report.diff.is_empty() {
             self.picture(slicer).await?;
         }
@@ -128,21 +147,19 @@ impl<H: TurnHost> Turn<'_, H> {
     }
 
     /// The report of a run: its checks, and the scene put back when one of them failed.
-    async fn verified(
-        &self,
-        slicer: &Slicer,
-        plan: &Plan,
-        outcome: RunOutcome,
-        number: u32,
-    ) -> Result<RunReport, Ended> {
+    async fn verified(&self, slicer: &Slicer, plan: &Plan, outcome: RunOutcome, number: u32) -> RunReport {
         let change = SceneChange { before: &outcome.before, after: &outcome.after, diff: &outcome.diff };
         let checks = if outcome.ok { verify(plan, &change) } else { Vec::new() };
         let held = !checks.iter().any(|check| check.passed == Some(false));
         let mut restored = outcome.restored;
         if outcome.ok && !held && outcome.undoable {
-            restored = Some(slicer.undo(&outcome.id).await?);
+            restored = Some(slicer.undo(&outcome.id).await.unwrap_or_else(|error| RestoreReport {
+                complete: false,
+                missing: vec![error.to_string()],
+                ..RestoreReport::default()
+            }));
         }
-        Ok(RunReport {
+        RunReport {
             run: outcome.id,
             attempt: number,
             ok: outcome.ok && held,
@@ -150,6 +167,7 @@ impl<H: TurnHost> Turn<'_, H> {
             stdout: outcome.stdout,
             stderr: outcome.stderr,
             vtk: outcome.vtk,
+            log: outcome.warnings.into_iter().chain(outcome.log).collect(),
             error: outcome.error,
             diff: outcome.diff,
             checks,
@@ -157,7 +175,7 @@ impl<H: TurnHost> Turn<'_, H> {
             undoable: outcome.undoable && restored.is_none(),
             restored,
             touched: outcome.touched,
-        })
+        }
     }
 
     /// The picture after a run. Without one the turn goes on: the scene is what counts, and the pane can be refreshed.
@@ -174,10 +192,39 @@ impl<H: TurnHost> Turn<'_, H> {
     pub(super) async fn keep_picture(&self, title: &str, stem: &str, mime: &str, bytes: Vec<u8>) -> Result<(), Ended> {
         let (width, height) = picture_size(&bytes).unwrap_or((0, 0));
         let ending = if mime == "image/png" { "png" } else { "jpg" };
-        let path = self.host.save(&format!("{stem}.{ending}"), bytes).await?;
-        let path = path.to_string_lossy().into_owned();
+        let path = match self.host.save(&format!("{stem}.{ending}"), bytes).await {
+            Ok(path) => path.to_string_lossy().into_owned(),
+            Err(error) => {
+                tracing::warn!("a picture could not be kept: {}", error.0);
+                return Ok(());
+            }
+        };
         self.host.emit(TurnEvent::Screenshot { title: title.into(), path, width, height }).await?;
         Ok(())
+    }
+}
+
+/// The type that a run without an answer has in its report.
+const NO_ANSWER: &str = "NoAnswer";
+
+/// The report of a run that was sent and not answered: nothing is known of the scene, and that is what it says.
+fn unanswered(run: String, attempt: u32, error: &SlicerError) -> RunReport {
+    let what = format!("{error} Whether the scene changed is not known. {}", error.advice());
+    let error = RunError { kind: NO_ANSWER.into(), message: what, ..RunError::default() };
+    RunReport { run, attempt, ok: false, error: Some(error), undoable: true, ..RunReport::default() }
+}
+
+/// What of the scene may differ from before, after a run that failed.
+fn left_changed(report: &RunReport) -> Vec<String> {
+    match (&report.restored, report.ok) {
+        (_, true) => Vec::new(),
+        (Some(restored), false) if restored.complete => Vec::new(),
+        (Some(restored), false) => restored.missing.clone(),
+        (None, false) if report.error.as_ref().is_some_and(|error| error.kind == NO_ANSWER) => {
+            vec!["whether the run changed the scene is not known".into()]
+        }
+        (None, false) if report.diff.is_empty() => Vec::new(),
+        (None, false) => vec!["what the run changed could not be put back by itself".into()],
     }
 }
 
@@ -187,12 +234,9 @@ fn picture_size(bytes: &[u8]) -> Option<(u32, u32)> {
 }
 
 /// Whether the person's own words ask for sample data: then a second question whether it may be fetched would only teach
-/// people to press Allow. A program that fetches it unasked still asks.
+/// people to press Allow. A program that fetches it unasked still asks, and so does a request that says not to.
 fn asks_for_sample_data(request: &str) -> bool {
-    const NAMES: [&str; 12] = [
-        "sample",
-        "example data",
-        "demo data",
+    const NAMES: [&str; 11] = [
         "mrhead",
         "ctchest",
         "ctacardio",
@@ -202,10 +246,24 @@ fn asks_for_sample_data(request: &str) -> bool {
         "mrusprostate",
         "ctmrbrain",
         "cbctdental",
+        "ctcardioseq",
+        "ctpcardioseq",
     ];
-    let words = request.to_lowercase();
-    let packed = words.replace([' ', '-', '_'], "");
-    NAMES.iter().any(|name| words.contains(name) || packed.contains(name))
+    let lower = request.to_lowercase();
+    let words: Vec<&str> =
+        lower.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+    let negated = words.iter().any(|word| matches!(*word, "not" | "don" | "dont" | "never" | "without" | "no"));
+    let sample = words.iter().any(|word| matches!(*word, "sample" | "samples" | "demo"));
+    let packed = words.concat();
+    let named = NAMES.iter().any(|name| packed.contains(name));
+    let loads = words.iter().any(|word| {
+        matches!(
+            *word,
+            "load" | "open" | "download" | "get" | "fetch" | "import" | "show" | "bring" | "use" | "give" | "add"
+        )
+    });
+    // An answer to "Which sample?" is the bare name.
+    (sample || named) && !negated && (loads || words.len() <= 4)
 }
 
 fn confirmation(plan: &Plan) -> Finding {
@@ -253,6 +311,7 @@ fn failure_text(report: &RunReport) -> String {
         return match error.kind.as_str() {
             "TimeLimit" => format!("The program was stopped at its time limit{line}."),
             "Stopped" => "The program was stopped.".into(),
+            NO_ANSWER => error.message.clone(),
             kind => format!("{kind}{line}: {}", error.message),
         };
     }
@@ -275,12 +334,27 @@ fn failure_text(report: &RunReport) -> String {
 mod tests {
     use super::*;
 
-    /// Only the person's own words are consent.
+    /// Only the person's own words are consent, and only when they ask for it.
     #[test]
     fn sample_data_is_asked_for_in_words() {
-        assert!(asks_for_sample_data("Load the sample chest CT"));
-        assert!(asks_for_sample_data("load MRHead please"));
-        assert!(asks_for_sample_data("open MR Head"));
-        assert!(!asks_for_sample_data("Segment the bone in this volume"));
+        for yes in [
+            "Load the sample chest CT",
+            "load MRHead please",
+            "open MR Head",
+            "MRHead",
+            "sample CT",
+            "Can you get me the CTChest data?",
+        ] {
+            assert!(asks_for_sample_data(yes), "{yes}");
+        }
+        for no in [
+            "Segment the bone in this volume",
+            "Resample the CT to 1 mm",
+            "Resample, then load the file",
+            "Don't load sample data, use the CT",
+            "Compute the mean over every sample point of the curve in the patient scan",
+        ] {
+            assert!(!asks_for_sample_data(no), "{no}");
+        }
     }
 }

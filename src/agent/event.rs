@@ -63,6 +63,8 @@ pub struct RunReport {
     pub stdout: String,
     pub stderr: String,
     pub vtk: Vec<VtkMessage>,
+    /// Python warnings, and what the code logged at level WARNING and above.
+    pub log: Vec<String>,
     pub error: Option<RunError>,
     pub diff: SceneDiff,
     pub checks: Vec<CheckResult>,

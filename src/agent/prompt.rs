@@ -233,7 +233,12 @@ mod tests {
             fact: "128 × 128 × 80 voxels".into(),
             ..NodeSummary::default()
         };
-        let scene = SceneSnapshot { version: "5.8.1".into(), layout_name: "Four-Up".into(), nodes: vec![node], ..Default::default() };
+        let scene = SceneSnapshot {
+            version: "5.8.1".into(),
+            layout_name: "Four-Up".into(),
+            nodes: vec![node],
+            ..Default::default()
+        };
         let hit = Hit {
             rank: 1,
             path: "recipes/segment-threshold.md".into(),

@@ -132,6 +132,10 @@ pub(super) struct Turn<'a, H> {
     /// USD so far; `None` as soon as one call has no known price.
     pub cost: Option<f64>,
     pub result: TurnResult,
+    /// Programs that were sent to Slicer so far.
+    pub ran: u32,
+    /// What failed runs of this turn may have left changed.
+    pub not_put_back: Vec<String>,
 }
 
 /// Runs a whole turn. Its facts go to `host`; the last one is always [`TurnEvent::Finished`].
@@ -159,6 +163,8 @@ pub async fn run_turn<H: TurnHost>(
             past: PastTurn { request: request.to_owned(), ..PastTurn::default() },
             ..Default::default()
         },
+        ran: 0,
+        not_put_back: Vec::new(),
     };
     host.emit(TurnEvent::UserMessage { turn: number, text: request.to_owned() }).await?;
     let (finish, error) = match turn.run(history).await {
@@ -197,7 +203,11 @@ impl<H: TurnHost> Turn<'_, H> {
     async fn run(&mut self, history: &[PastTurn]) -> Result<Finish, Ended> {
         self.stage(Role::Observer, "reading request…").await?;
         if let Some(slicer) = self.context.slicer {
-            self.scene = Some(slicer.snapshot().await?);
+            let snapshot = tokio::select! {
+                snapshot = slicer.snapshot() => snapshot?,
+                () = self.context.cancel.cancelled() => return Err(Ended::Stopped),
+            };
+            self.scene = Some(snapshot);
         }
         match &self.context.brain {
             Brain::Recipes { pending, context } => self.by_recipes(pending.as_ref(), context).await,
@@ -300,12 +310,17 @@ impl<H: TurnHost> Turn<'_, H> {
 
         let mut attempt = 1;
         let mut seen: Vec<(String, String)> = Vec::new();
+        let mut last_report: Option<Box<RunReport>> = None;
+        let mut last_blocked = false;
         let mut last_text = text;
         loop {
             let failed = match self.check_draft(&draft) {
                 Draft::Answer => {
                     self.result.past.answer = draft.prose.clone();
-                    return Ok(Finish::Answer);
+                    // Words in place of a corrected program do not undo the failure that asked for it.
+                    let Some((_, first)) = seen.last() else { return Ok(Finish::Answer) };
+                    let why = first.clone();
+                    return self.give_up(&why, last_report.as_deref(), last_blocked, attempt).await;
                 }
                 Draft::Unusable(why) => Attempt::Failed { why, report: None, blocked: false },
                 Draft::Program if self.scene.is_none() => return Err(self.no_slicer()),
@@ -318,11 +333,22 @@ impl<H: TurnHost> Turn<'_, H> {
             let fingerprint = (draft.code.clone().unwrap_or_default().trim().to_owned(), why.clone());
             let repeats = seen.iter().any(|(code, error)| *code == fingerprint.0 || *error == fingerprint.1);
             seen.push(fingerprint);
-            if attempt >= self.context.limits.attempts || repeats {
+            // A scene that could not be put back is no ground for another try.
+            if attempt >= self.context.limits.attempts || repeats || !self.not_put_back.is_empty() {
                 return self.give_up(&why, report.as_deref(), blocked, attempt).await;
             }
             attempt += 1;
-            (last_text, draft) = self.repair(&base, &last_text, &why, report.as_deref(), attempt).await?;
+            (last_text, draft) = match self.repair(&base, &last_text, &why, report.as_deref(), attempt).await {
+                Ok(corrected) => corrected,
+                Err(Ended::Problem(_, problem)) => {
+                    // The failure that matters is the run's; that no correction came is said beside it.
+                    let why = format!("{} No correction came: {}", sentence(&why), problem.message);
+                    return self.give_up(&why, report.as_deref(), blocked, attempt - 1).await;
+                }
+                Err(other) => return Err(other),
+            };
+            last_blocked = blocked;
+            last_report = report;
         }
     }
 
@@ -351,11 +377,12 @@ impl<H: TurnHost> Turn<'_, H> {
         let failure = json!({
             "reason": why,
             "error": report.and_then(|report| report.error.as_ref()),
-            "stdout": report.map(|report| &report.stdout),
-            "stderr": report.map(|report| &report.stderr),
-            "vtk": report.map(|report| &report.vtk),
+            "stdout": report.map(|report| clip(&report.stdout)),
+            "stderr": report.map(|report| clip(&report.stderr)),
+            "vtk": report.map(|report| clip(&json!(report.vtk).to_string())),
             "checks": report.map(|report| &report.checks),
         });
+        let failure = as_data(&failure);
         let instruction = prompt::repair_text(self.context.data_folder);
         messages.push(Message::User { text: format!("{instruction}\n<failure>\n{failure}\n</failure>") });
         self.save_messages(&format!("correction_{}/prompt.json", attempt - 1), &messages).await?;
@@ -370,27 +397,33 @@ impl<H: TurnHost> Turn<'_, H> {
     ) -> Result<Finish, Ended> {
         self.stage(Role::Executor, "reading the result…").await?;
         messages.push(Message::Assistant { text: last_text.to_owned(), reasoning: None, tool_calls: Vec::new() });
-        let result = json!({
-            "value": report.value, "stdout": report.stdout, "stderr": report.stderr, "vtk": report.vtk,
-            "scene_difference": report.diff, "checks": report.checks, "duration_ms": report.duration_ms,
-        });
+        let result = as_data(&json!({
+            "value": clip(&report.value.to_string()),
+            "stdout": clip(&report.stdout),
+            "stderr": clip(&report.stderr),
+            "log": report.log,
+            "vtk": clip(&json!(report.vtk).to_string()),
+            "scene_difference": clip(&json!(report.diff).to_string()),
+            "checks": report.checks,
+            "duration_ms": report.duration_ms,
+        }));
+        let checks = checks_sentence(report);
         messages.push(Message::User {
-            text: format!(
-                "The program ran and every check held. Give the final answer.\n<result>\n{result}\n</result>"
-            ),
+            text: format!("The program ran. {checks} Give the final answer.\n<result>\n{result}\n</result>"),
         });
         self.save_messages("prompt_last.json", &messages).await?;
         match self.think(&mut messages, 0, Role::Planner).await {
             Ok((_, parts)) => self.result.past.answer = parts.prose,
+            // The work is done and judged; only the words about it are missing.
             Err(Ended::Problem(_, problem)) => {
-                // The work is done and verified; only the words about it are missing.
-                let text = format!(
-                    "The program ran and its checks held; its result is above. The model could not comment on it: {} {}",
-                    problem.message, problem.advice
-                );
-                self.say(text).await?;
+                let why = format!("The model could not comment on it: {} {}", problem.message, problem.advice);
+                self.say(format!("The program ran; its result is above. {checks} {why}")).await?;
             }
-            Err(other) => return Err(other),
+            Err(Ended::Finished(_) | Ended::Stopped) => {
+                self.say(format!("\n\nThe program ran; its result is above. {checks} The comment was cut off."))
+                    .await?;
+            }
+            Err(Ended::Host(error)) => return Err(Ended::Host(error)),
         }
         Ok(Finish::Ran)
     }
@@ -403,14 +436,7 @@ impl<H: TurnHost> Turn<'_, H> {
         attempts: u32,
     ) -> Result<Finish, Ended> {
         let tried = if attempts > 1 { format!(" after {attempts} attempts") } else { String::new() };
-        let scene = match report.and_then(|report| report.restored.as_ref()) {
-            Some(restored) if restored.complete => " The scene is as it was before.".to_owned(),
-            Some(restored) => format!(" The scene could not be put back wholly: {}.", restored.missing.join("; ")),
-            None if report.is_some() => {
-                " The scene could not be put back by itself: look at what changed above.".to_owned()
-            }
-            None => " Nothing was run.".to_owned(),
-        };
+        let scene = self.scene_sentence();
         self.say(format!("This did not work{tried}. {}{scene}", sentence(why))).await?;
         let advice = if blocked {
             "Ask for it in another way: the findings say what to write instead."
@@ -426,9 +452,18 @@ impl<H: TurnHost> Turn<'_, H> {
         Err(Ended::Problem(Finish::Failed, problem))
     }
 
+    /// What can truly be said of the scene after programs that failed, with a space before it.
+    pub(super) fn scene_sentence(&self) -> String {
+        match (self.ran, self.not_put_back.as_slice()) {
+            (0, _) => " Nothing was run.".to_owned(),
+            (_, []) => " The scene is as it was before.".to_owned(),
+            (_, left) => format!(" The scene may not be as it was before: {}.", left.join("; ")),
+        }
+    }
+
     pub(super) async fn save_messages(&self, name: &str, messages: &[Message]) -> Result<(), Ended> {
         let bytes = serde_json::to_vec_pretty(messages).map_err(|error| HostError(error.to_string()))?;
-        self.host.save(name, bytes).await?;
+        self.keep(name, bytes).await;
         Ok(())
     }
 }
@@ -438,6 +473,36 @@ enum Draft {
     Answer,
     Unusable(String),
     Program,
+}
+
+/// Longest piece of output that a model is sent (characters).
+const CLIP: usize = 8000;
+
+/// Output for a model: the beginning and the end when it is long, for errors stand at the end.
+fn clip(text: &str) -> String {
+    let count = text.chars().count();
+    if count <= CLIP {
+        return text.to_owned();
+    }
+    let head: String = text.chars().take(CLIP / 2).collect();
+    let tail: String = text.chars().skip(count - CLIP / 2).collect();
+    format!("{head}\n[… {} characters left out …]\n{tail}", count - CLIP)
+}
+
+/// JSON that cannot close the tag it stands in.
+fn as_data(value: &serde_json::Value) -> String {
+    value.to_string().replace('<', "\\u003c")
+}
+
+/// How the checks of a run came out, in one sentence that claims no more than was checked.
+fn checks_sentence(report: &RunReport) -> String {
+    let held = report.checks.iter().filter(|check| check.passed == Some(true)).count();
+    let open = report.checks.iter().filter(|check| check.passed.is_none()).count();
+    match (held, open) {
+        (0, _) => "Nothing was checked in the scene.".to_owned(),
+        (held, 0) => format!("All {held} checks of the scene held."),
+        (held, open) => format!("{held} checks of the scene held, {open} could not be checked."),
+    }
 }
 
 /// `text` as one or more sentences: capital first, a full stop at the end.

@@ -103,12 +103,34 @@ fn lacks_content(expected: &Expectation, node: &NodeSummary) -> Option<String> {
         (Some(false), Some(false)) => Some("is not the identity".to_owned()),
         _ => None,
     };
+    let open =
+        [expected.min_points, expected.min_cells, expected.min_voxels, expected.min_segments, expected.min_voxel_count];
+    if expected.kind == "node_has_content" && open.iter().all(Option::is_none) && expected.is_non_identity.is_none() {
+        return is_empty(node);
+    }
     too_few(expected.min_points, content.points, "points")
         .or_else(|| too_few(expected.min_cells, content.cells, "cells"))
         .or_else(|| too_few(expected.min_voxels, content.nonzero_voxels.or(content.voxels), "voxels"))
         .or_else(|| too_few(expected.min_segments, segments.map(|list| list.len() as u64), "segments"))
         .or_else(|| too_few(expected.min_voxel_count, smallest, "voxels in its smallest segment"))
         .or(identity)
+}
+
+/// What is empty about a node whose plan says only that it has content.
+fn is_empty(node: &NodeSummary) -> Option<String> {
+    let content = &node.content;
+    let counts = [content.points, content.cells, content.rows, content.nonzero_voxels.or(content.voxels)];
+    let segments = content.segments.as_deref();
+    let hollow = segments.is_some_and(|list| {
+        list.is_empty() || list.iter().any(|segment| segment.voxels == Some(0) && !segment.closed_surface)
+    });
+    let counted = counts.iter().flatten().copied().max();
+    match (segments, counted, content.identity) {
+        (Some(_), _, _) => hollow.then(|| "has an empty segment or none".to_owned()),
+        (None, Some(0), _) => Some("is empty".to_owned()),
+        (None, Some(_), _) | (None, None, Some(_)) => None,
+        (None, None, None) => Some("has nothing that could be counted".to_owned()),
+    }
 }
 
 fn count_delta(expected: &Expectation, scene: &SceneChange<'_>) -> (Option<bool>, String) {
@@ -226,6 +248,19 @@ mod tests {
         let result = run(expected, &[], &[segmentation]);
         assert_eq!(result.passed, Some(false));
         assert!(result.seen.contains("0 voxels in its smallest segment"), "{}", result.seen);
+    }
+
+    /// "Has content" without a number still means: not empty.
+    #[test]
+    fn an_empty_node_has_no_content() {
+        let mut segmentation = node("S1", "Segmentation", "vtkMRMLSegmentationNode");
+        segmentation.content.segments = Some(Vec::new());
+        assert_eq!(run(expectation("node_has_content"), &[], &[segmentation]).passed, Some(false));
+        let mut markup = node("F1", "F", "vtkMRMLMarkupsFiducialNode");
+        markup.content.points = Some(0);
+        assert_eq!(run(expectation("node_has_content"), &[], std::slice::from_ref(&markup)).passed, Some(false));
+        markup.content.points = Some(1);
+        assert_eq!(run(expectation("node_has_content"), &[], &[markup]).passed, Some(true));
     }
 
     /// Deletions are a negative delta, and "unchanged" is a failure of `node_modified`.

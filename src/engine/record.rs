@@ -24,12 +24,17 @@ pub struct ToolCallRecord {
 /// One run of a turn, as the command-line contract lists it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RunRecord {
+    /// Names the run for undo.
+    #[serde(skip)]
+    pub run: String,
     pub attempt: u32,
     pub ok: bool,
     pub value: Value,
     pub stdout: String,
     pub stderr: String,
     pub vtk: Vec<VtkMessage>,
+    /// Python warnings, and what the code logged at level WARNING and above.
+    pub log: Vec<String>,
     pub error: Option<RunError>,
     pub diff: SceneDiff,
     pub checks: Vec<CheckResult>,
@@ -63,6 +68,12 @@ pub struct TurnRecord {
     pub run_folder: Option<String>,
     /// Pictures that were saved, in order.
     pub screenshots: Vec<String>,
+    /// The attempt that `code` belongs to.
+    #[serde(skip)]
+    code_attempt: u32,
+    /// Runs that were undone afterwards.
+    #[serde(skip)]
+    undone: Vec<String>,
     /// True after a tool call or a run: the next text starts a new paragraph.
     #[serde(skip)]
     broken: bool,
@@ -87,7 +98,10 @@ impl TurnRecord {
             TurnEvent::ToolCall { id, name, arguments } => self.call(id, name, arguments),
             TurnEvent::ToolResult { id, ok, ms, error, .. } => self.called(id, *ok, *ms, error.as_deref()),
             TurnEvent::Plan { plan } => self.plan = Some(plan.clone()),
-            TurnEvent::Code { code, .. } => self.code = Some(code.clone()),
+            TurnEvent::Code { code, attempt } => {
+                self.code = Some(code.clone());
+                self.code_attempt = *attempt;
+            }
             TurnEvent::Verdict { verdict, findings } => {
                 self.verdict = Some(*verdict);
                 self.findings.clone_from(findings);
@@ -109,8 +123,11 @@ impl TurnRecord {
             | TurnEvent::Retrieved { .. }
             | TurnEvent::PermissionAsked { .. }
             | TurnEvent::PermissionDecided { .. }
-            | TurnEvent::Retrying { .. }
-            | TurnEvent::Undone { .. } => {}
+            | TurnEvent::Retrying { .. } => {}
+            TurnEvent::Undone { run, report } => {
+                self.undone.push(run.clone());
+                self.undone.extend(report.also_undone.iter().cloned());
+            }
         }
     }
 
@@ -140,12 +157,14 @@ impl TurnRecord {
         self.broken = false;
         let report = report.clone();
         self.runs.push(RunRecord {
+            run: report.run,
             attempt: report.attempt,
             ok: report.ok,
             value: report.value,
             stdout: report.stdout,
             stderr: report.stderr,
             vtk: report.vtk,
+            log: report.log,
             error: report.error,
             diff: report.diff,
             checks: report.checks,
@@ -157,16 +176,18 @@ impl TurnRecord {
 
     /// What the next turn is told of this one.
     pub fn past(&self) -> PastTurn {
+        let cut = |value: &Value| value.to_string().chars().take(400).collect::<String>();
         let outcome = match (self.runs.last(), &self.error, self.finish) {
             (_, Some(problem), _) => Some(format!("failed: {}", problem.message)),
-            (Some(run), None, _) => {
-                let value: String = run.value.to_string().chars().take(400).collect();
-                Some(format!("ran; value {value}"))
-            }
+            (Some(run), None, _) if self.undone.contains(&run.run) => Some("ran, and was undone by the person".into()),
+            (Some(run), None, _) if run.ok => Some(format!("ran; value {}", cut(&run.value))),
+            (Some(_), None, _) => Some("did not run to its end; its changes were taken back".into()),
             (None, None, Some(Finish::Stopped)) => Some("stopped by the person".into()),
-            _ => None,
+            (None, None, _) => None,
         };
-        let code = self.code.clone().filter(|_| !self.runs.is_empty());
+        // A program that was only written, and never ran, is not one that ran.
+        let ran = self.runs.last().map(|run| run.attempt);
+        let code = self.code.clone().filter(|_| ran.is_some() && ran == Some(self.code_attempt));
         PastTurn { request: self.request.clone(), answer: self.answer.trim().to_owned(), code, outcome }
     }
 }
@@ -178,7 +199,10 @@ pub fn turns<'a>(conversation: &str, events: impl IntoIterator<Item = &'a TurnEv
         if matches!(event, TurnEvent::UserMessage { .. }) {
             turns.push(TurnRecord::of(conversation));
         }
-        if let Some(turn) = turns.last_mut() {
+        if let TurnEvent::Undone { .. } = event {
+            // The run may be of any earlier turn.
+            turns.iter_mut().for_each(|turn| turn.apply(event));
+        } else if let Some(turn) = turns.last_mut() {
             turn.apply(event);
         }
     }

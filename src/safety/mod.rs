@@ -46,8 +46,13 @@ pub(crate) struct Raw {
 /// Judges `code`. Never panics; the time grows with the length of the text.
 pub fn validate(code: &str, policy: &Policy) -> Verdict {
     let lines = LineIndex::new(code);
-    let findings = judge(code).into_iter().take(FINDING_LIMIT).map(|raw| finish(raw, code, &lines, policy)).collect();
-    Verdict::of(findings)
+    // The verdict is over all findings; only the list of what is shown is cut, the gravest kept.
+    let mut verdict = Verdict::of(judge(code).into_iter().map(|raw| finish(raw, code, &lines, policy)).collect());
+    if verdict.findings.len() > FINDING_LIMIT {
+        verdict.findings.sort_by_key(|finding| std::cmp::Reverse(finding.verdict));
+        verdict.findings.truncate(FINDING_LIMIT);
+    }
+    verdict
 }
 
 /// Judges code as the bytes that Slicer would get. Python decides from the bytes how to decode them, so an encoding
@@ -82,10 +87,6 @@ fn judge(code: &str) -> Vec<Raw> {
         },
     }
     findings.sort_by_key(|f| (f.start, f.capability, std::cmp::Reverse(f.end)));
-    // What blocks is kept first when there are too many.
-    if findings.len() > FINDING_LIMIT {
-        findings.sort_by_key(|f| (!(f.grave || f.capability.is_final()), f.start));
-    }
     findings
 }
 
