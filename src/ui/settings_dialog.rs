@@ -187,8 +187,15 @@ fn key_ui(ui: &mut Ui, state: &mut State, variable: Option<&str>, actions: &mut 
                 (KeyOrigin::NotSet, Some(variable)) => format!("No key is set. Save one here, or set {variable}."),
                 (origin, _) => words::key_origin(origin).to_owned(),
             };
-            icon_text(ui, icon, colour, &text);
-            if matches!(state.key, KeyOrigin::Keyring | KeyOrigin::Session) && danger_button(ui, "Remove").clicked() {
+            if !matches!(state.key, KeyOrigin::Keyring | KeyOrigin::Session) {
+                icon_text(ui, icon, colour, &text);
+                return;
+            }
+            // In one line with its button, so that both stand on the same middle.
+            let (slot, _) = ui.allocate_exact_size(vec2(size::ICON, size::ROW), egui::Sense::hover());
+            super::icons::paint(ui.painter(), icon, slot, 13.0, colour);
+            ui.label(text);
+            if danger_button(ui, "Remove").clicked() {
                 actions.push(Action::RemoveKey);
             }
         });

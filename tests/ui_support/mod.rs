@@ -1,6 +1,6 @@
 //! A window without a native window around it, the far ends of its channels, and realistic event sequences.
 
-// Each test file uses its own part of this helper.
+// Each test file uses its own part of this module.
 #![allow(dead_code)]
 
 use std::path::{Path, PathBuf};
