@@ -1,1 +1,5 @@
-fn main() {}
+//! The one binary: everything is in the library's `cli` room.
+
+fn main() -> std::process::ExitCode {
+    slicer_ai_agent::cli::main()
+}

@@ -1,7 +1,22 @@
 //! One turn: from a person's message to an answer, with or without code that ran.
+//!
+//! [`run_turn`] is the pipeline; [`event`](TurnEvent) what it tells; `attempt` the rings around a run; `think` the talk
+//! with a model; [`recipes`] the provider that needs none; `verify` the judgement of the scene.
 
+mod attempt;
 mod event;
+mod host;
 mod plan;
+mod prompt;
+pub mod recipes;
+mod reply;
+mod think;
+mod tools;
+mod turn;
+mod verify;
 
 pub use event::*;
+pub use host::{HostError, TurnHost};
 pub use plan::*;
+pub use prompt::{PastTurn, estimate_tokens};
+pub use turn::{Brain, Limits, TurnContext, TurnResult, run_turn};

@@ -1,1 +1,19 @@
+//! The bridge: an MCP server for 3D Slicer, and the client of Slicer's Web Server behind it.
+//!
+//! It runs as `slicer-ai-agent bridge`, a small process of its own, so that any MCP client can use it and so that a
+//! Slicer that hangs or ends never takes the window with it. Only this room knows Slicer's HTTP: everybody else speaks
+//! MCP to it, with the names and shapes in [`types`].
+//!
+//! [`server`] answers MCP, [`tools`] says what the tools are and does the two plain ones, [`screenshot`] takes
+//! pictures, [`web_server`] asks Slicer one thing at a time, and [`http`] and [`json`] are the wire beneath it.
 
+pub mod http;
+pub mod json;
+pub mod screenshot;
+pub mod server;
+pub mod tools;
+pub mod types;
+pub mod web_server;
+
+pub use server::{BridgeError, BridgeOptions, SlicerBridge, serve, serve_stdio};
+pub use web_server::{DEFAULT_URL, URL_ENV, WebServer, WebServerError};

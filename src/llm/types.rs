@@ -84,8 +84,12 @@ pub struct Usage {
     /// Input tokens that were not read from the provider's cache.
     pub input: u64,
     pub cached: u64,
+    /// All tokens of the answer, thinking included.
     pub output: u64,
+    /// The part of `output` that was thinking, where the provider tells.
     pub reasoning: u64,
+    /// The part of `input` that was written to the provider's cache, which some bill higher.
+    pub cache_write: u64,
     /// True when the provider told nothing and this is our estimate.
     pub estimated: bool,
 }

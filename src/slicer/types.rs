@@ -36,6 +36,11 @@ impl SceneSnapshot {
     pub fn node(&self, id: &str) -> Option<&NodeSummary> {
         self.nodes.iter().find(|node| node.id == id)
     }
+
+    /// The nodes of this MRML class, and of classes derived from it.
+    pub fn nodes_of_class<'a>(&'a self, class: &'a str) -> impl Iterator<Item = &'a NodeSummary> {
+        self.nodes.iter().filter(move |node| node.is_a(class))
+    }
 }
 
 /// What one slice view shows.
@@ -72,6 +77,13 @@ pub struct NodeSummary {
     pub content: NodeContent,
     /// Fingerprints by aspect (`content`, `name`, `display`, `transform`, `reference`): what changed is what differs.
     pub digests: BTreeMap<String, String>,
+}
+
+impl NodeSummary {
+    /// Whether the node is of this MRML class or of one derived from it.
+    pub fn is_a(&self, class: &str) -> bool {
+        self.class == class || self.classes.iter().any(|ancestor| ancestor == class)
+    }
 }
 
 /// How much a node holds. Only what makes sense for its class is set.
@@ -151,7 +163,7 @@ impl SceneDiff {
 }
 
 /// One guarded run of Python in Slicer.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunRequest {
     /// Names this run in its checkpoint, file name and reply.
     pub id: String,
@@ -160,6 +172,26 @@ pub struct RunRequest {
     pub timeout_ms: u64,
     /// Put the scene back by itself when the run fails.
     pub restore_on_failure: bool,
+    /// A file that stops the run as soon as it exists. The connection fills it in.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub stop_path: Option<String>,
+    /// What the code may reach beside the scene; `None` holds it to nothing but the check before the run.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub grants: Option<RunGrants>,
+}
+
+/// What the Python code of one run may reach, enforced inside Slicer. Slicer's own files and its folder for temporary
+/// files are always allowed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RunGrants {
+    /// Files and folders that may be read, as absolute paths.
+    pub read: Vec<String>,
+    /// Files and folders that may be read, written and deleted, as absolute paths.
+    pub write: Vec<String>,
+    pub network: bool,
+    /// Starting and ending other programs.
+    pub process: bool,
 }
 
 /// A message that VTK or ITK wrote to its output window during a run.
@@ -175,7 +207,7 @@ pub struct VtkMessage {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RunError {
-    /// Python type name, for example `ValueError`; `TimeLimit` and `Stopped` are ours.
+    /// Python type name, for example `ValueError`; `TimeLimit`, `Stopped` and `VtkError` are ours.
     #[serde(rename = "type")]
     pub kind: String,
     pub message: String,
@@ -192,6 +224,8 @@ pub struct RestoreReport {
     pub complete: bool,
     /// What could not be put back, in plain words.
     pub missing: Vec<String>,
+    /// Ids of later runs that were undone first, newest first.
+    pub also_undone: Vec<String>,
 }
 
 /// The result of one guarded run.
@@ -205,7 +239,14 @@ pub struct RunOutcome {
     pub value: serde_json::Value,
     pub stdout: String,
     pub stderr: String,
+    /// Python warnings, one line each.
+    pub warnings: Vec<String>,
+    /// What the code logged at level WARNING and above, for example `ERROR: no such file`.
+    pub log: Vec<String>,
+    /// What the code wanted and was not granted, also when it hid the refusal.
+    pub refused: Vec<String>,
     pub vtk: Vec<VtkMessage>,
+    /// The exception; for a run that only caused VTK errors the first of these, with the type `VtkError`.
     pub error: Option<RunError>,
     pub duration_ms: f64,
     pub before: SceneSnapshot,

@@ -1,9 +1,24 @@
 //! What stays on disk: paths, settings, secrets (in the OS keyring), conversations (SQLite) and run folders.
+//!
+//! Everything here blocks; call it from a thread that may wait (`spawn_blocking`). Nothing here knows what an event
+//! means beyond what a search needs: events are JSON, stored in order and given back as they were.
 
+mod conversations;
+mod error;
+mod keys;
+mod paths;
+mod redact;
+mod run_folder;
 mod settings;
 
 use serde::{Deserialize, Serialize};
 
+pub use conversations::{Conversations, StoredEvent};
+pub use error::StoreError;
+pub use keys::{KeySet, Keys};
+pub use paths::Paths;
+pub use redact::redact;
+pub use run_folder::{Pruned, RunFolder};
 pub use settings::*;
 
 /// One line of the conversation list.

@@ -62,12 +62,12 @@ fn wall_clock() -> i64 {
 
 impl Window {
     /// Puts fonts and themes into `context` and asks the engine for what is shown first.
-    pub fn new(context: &Context, link: EngineLink, initial_message: Option<String>) -> Self {
+    pub fn new(context: &Context, link: EngineLink, initial_messages: Vec<String>) -> Self {
         tokens::install(context);
         super::markdown::warm_up();
         context.options_mut(|options| options.zoom_with_keyboard = false);
         let mut window = Self {
-            state: State::new(initial_message),
+            state: State::new(initial_messages),
             link,
             waiting: State::opening_commands().into(),
             engine_gone: false,

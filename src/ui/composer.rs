@@ -258,7 +258,7 @@ mod tests {
 
     #[test]
     fn the_status_line_names_role_stage_and_turn_time() {
-        let mut state = State::new(None);
+        let mut state = State::new(Vec::new());
         state.now_ms = 6_000;
         let events = [
             TurnEvent::UserMessage { turn: 1, text: "x".into() },

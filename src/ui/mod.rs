@@ -41,8 +41,8 @@ pub struct EngineLink {
 
 /// How the window starts.
 pub struct WindowOptions {
-    /// Sent as the first message of a new conversation.
-    pub initial_message: Option<String>,
+    /// Sent one after the other as the first messages of a new conversation.
+    pub initial_messages: Vec<String>,
     /// Save a picture of the window here once it shows what is wanted, then close it.
     pub exit_after_screenshot: Option<PathBuf>,
     /// What that picture waits for. Without it: a conversation and the settings are there, and nothing runs.
@@ -95,9 +95,9 @@ pub fn run(link: EngineLink, options: WindowOptions) -> Result<(), WindowError> 
         .with_min_inner_size([380.0, 420.0]);
     let native =
         eframe::NativeOptions { viewport, renderer: eframe::Renderer::Glow, ..eframe::NativeOptions::default() };
-    let WindowOptions { initial_message, exit_after_screenshot, ready, register_waker } = options;
+    let WindowOptions { initial_messages, exit_after_screenshot, ready, register_waker } = options;
     let create: eframe::AppCreator<'_> = Box::new(move |creation| {
-        let mut window = Window::new(&creation.egui_ctx, link, initial_message);
+        let mut window = Window::new(&creation.egui_ctx, link, initial_messages);
         window.portrait = exit_after_screenshot.map(|path| Portrait::new(path, ready));
         register_waker(creation.egui_ctx.clone());
         Ok(Box::new(window))

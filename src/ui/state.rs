@@ -82,9 +82,9 @@ pub struct State {
 
 impl State {
     /// A window that has just opened.
-    pub fn new(initial_message: Option<String>) -> Self {
+    pub fn new(initial_messages: Vec<String>) -> Self {
         let mut state = Self { sidebar_open: true, focus_composer: true, ..Self::default() };
-        state.unsent.extend(initial_message.filter(|text| !text.trim().is_empty()));
+        state.unsent.extend(initial_messages.into_iter().filter(|text| !text.trim().is_empty()));
         state
     }
 

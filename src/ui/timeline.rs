@@ -565,7 +565,7 @@ mod tests {
 
     #[test]
     fn an_undone_run_cannot_be_undone_again() {
-        let restored = RestoreReport { complete: true, missing: Vec::new() };
+        let restored = RestoreReport { complete: true, ..RestoreReport::default() };
         let timeline = fold(vec![user("x"), run(true, "a"), TurnEvent::Undone { run: "a".into(), report: restored }]);
         assert_eq!(timeline.undoable_run(), None);
         assert!(timeline.last_run.is_none(), "marks of an undone run go away");

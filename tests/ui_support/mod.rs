@@ -55,7 +55,9 @@ impl Bench {
             .with_theme(theme)
             .with_max_steps(40)
             .with_render_cursor(false)
-            .build_eframe(move |creation| Window::new(&creation.egui_ctx, link, message).with_clock(clock));
+            .build_eframe(move |creation| {
+                Window::new(&creation.egui_ctx, link, message.into_iter().collect()).with_clock(clock)
+            });
         Self { harness, events, commands }
     }
 

@@ -1,0 +1,221 @@
+"""Holds a run of foreign code: a watchdog for time and stop, capture of what it prints, and repair of what it broke.
+
+Python can only be interrupted between its instructions: the watchdog asks the interpreter to raise an exception of
+ours in the running thread, and asks again while the code swallows it. Code that waits inside a C function is not
+reached; the caller then finds Slicer busy.
+"""
+import builtins
+import ctypes
+import io
+import logging
+import os
+import sys
+import threading
+import time
+import warnings
+
+import vtk
+
+from slicer_ai_agent_helper.text import clip, describe
+
+# Kept from before any foreign code ran: it may replace them.
+_set_async_exception = ctypes.pythonapi.PyThreadState_SetAsyncExc
+_builtins_now = vars(builtins)
+_builtins = dict(_builtins_now)
+_exists, _monotonic, _ident = os.path.exists, time.monotonic, threading.get_ident
+_Thread, _Event = threading.Thread, threading.Event
+_current_frames = sys._current_frames
+_armed = []
+
+PERIOD = 0.02
+AGAIN = 0.05
+MAX_PRINTED = 200000
+MAX_MESSAGES = 200
+
+
+class TimeLimit(BaseException):
+    """The run took longer than it may."""
+
+
+class Stopped(BaseException):
+    """The person stopped the run."""
+
+
+def repair_builtins():
+    """Undoes what code did to Python's own functions. Calls none of them."""
+    _builtins_now.update(_builtins)
+
+
+class Watchdog:
+    """Raises `TimeLimit` or `Stopped` in the thread that made it while it runs code of one file, until `disarm`.
+
+    An exception of this kind arrives a little later than it is sent, so one may still come when the code has ended. It
+    is sent only while a frame of the code is on the stack, so it is one at most, and none once `disarm` has returned.
+    """
+
+    def __init__(self, seconds, stop_path, filename):
+        self.seconds, self.stop_path, self.filename = seconds, stop_path, filename
+        self.number = _ident()
+        self.target = ctypes.c_ulong(self.number)
+        self.done, self.sending = _Event(), threading.RLock()
+        self.reason = None
+        self.thread = _Thread(target=self._watch, name="slicer-ai-agent watchdog", daemon=True)
+
+    def start(self):
+        _armed.append(self)
+        self.thread.start()
+
+    def _watch(self):
+        end = _monotonic() + self.seconds
+        while not self.done.wait(PERIOD if self.reason is None else AGAIN):
+            if self.reason is None and self.stop_path and _exists(self.stop_path):
+                self.reason = Stopped
+            if self.reason is None and _monotonic() >= end:
+                self.reason = TimeLimit
+            if self.reason is not None and self._runs_the_code():
+                self._send()
+
+    def _runs_the_code(self):
+        frame = _current_frames().get(self.number)
+        while frame is not None:
+            if frame.f_code.co_filename == self.filename:
+                return True
+            frame = frame.f_back
+        return False
+
+    def _send(self):
+        if self.sending.acquire(timeout=1):
+            try:
+                if not self.done.is_set():
+                    _set_async_exception(self.target, ctypes.py_object(self.reason))
+            finally:
+                self.sending.release()
+
+    def disarm(self):
+        self.done.set()
+        with self.sending:  # what was being sent has been sent; what comes later sees that it is done
+            _set_async_exception(self.target, None)
+        if self in _armed:
+            _armed.remove(self)
+
+
+def disarm_all():
+    """Disarms what is still armed. An exception of ours may still come inside, so it tries until it is through."""
+    while _armed:
+        try:
+            _armed[-1].disarm()
+        except (TimeLimit, Stopped):
+            pass
+
+
+class Printed(io.TextIOBase):
+    """Takes the place of stdout or stderr; keeps at most `MAX_PRINTED` characters, the first and the last."""
+
+    encoding = "utf-8"
+
+    def __init__(self):
+        self.head, self.tail, self.size = [], [], 0
+
+    def writable(self):
+        return True
+
+    def write(self, text):
+        text = text if isinstance(text, str) else str(text)
+        (self.head if self.size < MAX_PRINTED // 2 else self.tail).append(text[:MAX_PRINTED])
+        self.size += len(text)
+        if len(self.tail) > 2000 or sum(map(len, self.tail[:50])) > MAX_PRINTED:
+            joined = "".join(self.tail)[-MAX_PRINTED // 2 :]
+            self.tail = [joined]
+        return len(text)
+
+    def flush(self):
+        pass
+
+    def text(self):
+        whole = "".join(self.head)
+        tail = "".join(self.tail)
+        missing = self.size - len(whole) - len(tail)
+        if missing > 0:
+            whole += "\n[… %d characters left out …]\n" % missing
+        return clip(whole + tail, MAX_PRINTED)
+
+
+class LogKeeper(logging.Handler):
+    def __init__(self):
+        super().__init__(logging.WARNING)
+        self.lines = []
+
+    def emit(self, record):
+        if len(self.lines) < MAX_MESSAGES:
+            try:
+                line = record.getMessage()
+            except Exception:
+                line = describe(record.msg)
+            self.lines.append(clip("%s: %s" % (record.levelname, line), 2000))
+
+
+class VtkMessages:
+    """Stands in as VTK's output window and keeps what is written to it; passes it on afterwards."""
+
+    def __init__(self):
+        self.messages = []
+        self.window = vtk.vtkStringOutputWindow()
+
+        @vtk.calldata_type(vtk.VTK_STRING)
+        def on_error(_caller, _event, text):
+            self._keep("error", text)
+
+        @vtk.calldata_type(vtk.VTK_STRING)
+        def on_warning(_caller, _event, text):
+            self._keep("warning", text)
+
+        self.window.AddObserver("ErrorEvent", on_error)
+        self.window.AddObserver("WarningEvent", on_warning)
+
+    def _keep(self, kind, text):
+        if len(self.messages) < MAX_MESSAGES:
+            self.messages.append({"kind": kind, "text": clip((text or "").strip(), 4000)})
+
+    def open(self):
+        self.former = vtk.vtkOutputWindow.GetInstance()
+        vtk.vtkOutputWindow.SetInstance(self.window)
+
+    def close(self):
+        vtk.vtkOutputWindow.SetInstance(self.former)
+        self.window.RemoveAllObservers()
+        for message in self.messages:  # Slicer's own error log keeps its record
+            show = self.former.DisplayErrorText if message["kind"] == "error" else self.former.DisplayWarningText
+            show(message["text"] + "\n")
+
+
+class Surroundings:
+    """The interpreter's state around a run: captured streams and logs, and what is put right afterwards."""
+
+    def open(self):
+        self.out, self.err, self.log, self.vtk = Printed(), Printed(), LogKeeper(), VtkMessages()
+        self.streams = (sys.stdout, sys.stderr)
+        self.limit, self.trace, self.profile = sys.getrecursionlimit(), sys.gettrace(), sys.getprofile()
+        self.modules = {key: value for key, value in sys.modules.items() if key.startswith("slicer_ai_agent_helper")}
+        self.hooks = (sys.excepthook, sys.displayhook)
+        self.root_level = logging.getLogger().level
+        self.warnings = warnings.catch_warnings(record=True)
+        self.caught = self.warnings.__enter__()
+        warnings.simplefilter("always")
+        logging.getLogger().addHandler(self.log)
+        sys.stdout, sys.stderr = self.out, self.err
+        self.vtk.open()
+
+    def close(self):
+        self.vtk.close()
+        sys.stdout, sys.stderr = self.streams
+        sys.settrace(self.trace)
+        sys.setprofile(self.profile)
+        sys.setrecursionlimit(self.limit)
+        sys.excepthook, sys.displayhook = self.hooks
+        sys.modules.update(self.modules)
+        logging.getLogger().removeHandler(self.log)
+        self.warnings.__exit__(None, None, None)
+        self.warned = [
+            clip("%s: %s (line %s)" % (one.category.__name__, one.message, one.lineno), 2000)
+            for one in self.caught[:MAX_MESSAGES]
+        ]

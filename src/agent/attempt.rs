@@ -1,0 +1,286 @@
+//! One attempt to run a program: verdict, permission, guarded run, checks, picture.
+//!
+//! The order is the point. The verdict comes first for every author; a question waits for the person; a run that fails
+//! or whose checks fail is taken back before anybody hears of it.
+
+use std::io::Cursor;
+use std::time::Instant;
+
+use super::reply::Parts;
+use super::turn::{Ended, Turn};
+use super::verify::{SceneChange, verify};
+use super::{CheckResult, Decision, Finish, Plan, Problem, Role, RunReport, TurnEvent, TurnHost};
+use crate::safety::{self, Capability, Finding, Verdict, VerdictKind};
+use crate::slicer::{RunOutcome, RunRequest, Slicer, ViewRequest};
+
+/// How an attempt ended.
+pub(super) enum Attempt {
+    Done(Box<RunReport>),
+    Failed {
+        why: String,
+        report: Option<Box<RunReport>>,
+        /// Stopped by the safety check, before anything ran.
+        blocked: bool,
+    },
+}
+
+impl<H: TurnHost> Turn<'_, H> {
+    /// Shows, checks and runs the program of a draft.
+    pub(super) async fn attempt(&mut self, draft: &Parts, number: u32) -> Result<Attempt, Ended> {
+        let (Some(Ok(plan)), Some(code)) = (&draft.plan, &draft.code) else {
+            return Ok(Attempt::Failed { why: "There is no program to run.".into(), report: None, blocked: false });
+        };
+        self.host.emit(TurnEvent::Plan { plan: plan.clone() }).await?;
+        self.host.emit(TurnEvent::Code { attempt: number, code: code.clone() }).await?;
+        self.save_draft(plan, code, number).await?;
+        let verdict = self.judge(plan, code).await?;
+        if verdict.verdict == VerdictKind::Block {
+            return Ok(Attempt::Failed { why: blocked_text(&verdict.findings), report: None, blocked: true });
+        }
+        if verdict.verdict == VerdictKind::Ask {
+            self.ask_person(verdict.findings).await?;
+        }
+        let report = self.execute(plan, code, number).await?;
+        self.result.past.code = Some(code.clone());
+        if report.ok {
+            self.result.past.outcome = Some(outcome_line(&report));
+            return Ok(Attempt::Done(Box::new(report)));
+        }
+        let why = failure_text(&report);
+        self.result.past.outcome = Some(format!("failed: {why}"));
+        if report.error.as_ref().is_some_and(|error| error.kind == "Stopped") {
+            return Err(Ended::Stopped);
+        }
+        Ok(Attempt::Failed { why, report: Some(Box::new(report)), blocked: false })
+    }
+
+    async fn save_draft(&self, plan: &Plan, code: &str, number: u32) -> Result<(), Ended> {
+        let folder = if number == 1 { String::new() } else { format!("correction_{}/", number - 1) };
+        let plan = serde_json::to_vec_pretty(plan).unwrap_or_default();
+        self.host.save(&format!("{folder}plan.json"), plan).await?;
+        self.host.save(&format!("{folder}code.py"), code.as_bytes().to_vec()).await?;
+        Ok(())
+    }
+
+    async fn judge(&mut self, plan: &Plan, code: &str) -> Result<Verdict, Ended> {
+        self.stage(Role::SafetyCritic, "checking…").await?;
+        let started = Instant::now();
+        let mut policy = self.context.policy.clone();
+        if asks_for_sample_data(&self.request) {
+            policy.allow(Capability::SampleData);
+        }
+        let mut verdict = safety::validate(code, &policy);
+        if plan.requires_confirmation && verdict.verdict == VerdictKind::Allow {
+            verdict.verdict = VerdictKind::Ask;
+            verdict.findings.push(confirmation(plan));
+        }
+        self.timings.checks_ms += started.elapsed().as_secs_f64() * 1000.0;
+        self.host.emit(TurnEvent::Verdict { verdict: verdict.verdict, findings: verdict.findings.clone() }).await?;
+        Ok(verdict)
+    }
+
+    async fn ask_person(&mut self, findings: Vec<Finding>) -> Result<(), Ended> {
+        let asked: Vec<Finding> =
+            findings.into_iter().filter(|finding| finding.verdict != VerdictKind::Allow).collect();
+        self.stage(Role::SafetyCritic, "waiting for you").await?;
+        let request = format!("turn-{}-{}", self.number, uuid::Uuid::new_v4().simple());
+        let decision = tokio::select! {
+            decision = self.host.ask(request.clone(), asked) => decision,
+            () = self.context.cancel.cancelled() => return Err(Ended::Stopped),
+        };
+        self.host.emit(TurnEvent::PermissionDecided { request, decision }).await?;
+        if decision == Decision::Deny {
+            self.say("You did not allow this, so nothing was run and the scene is unchanged.").await?;
+            let problem = Problem {
+                kind: "Refused".into(),
+                message: "The program was not allowed to run.".into(),
+                advice: "Allow it when asked, or ask for it in another way.".into(),
+            };
+            return Err(Ended::Problem(Finish::Failed, problem));
+        }
+        Ok(())
+    }
+
+    async fn execute(&mut self, plan: &Plan, code: &str, number: u32) -> Result<RunReport, Ended> {
+        let Some(slicer) = self.context.slicer else {
+            return Err(Ended::Problem(Finish::Failed, Problem { kind: "NoSlicer".into(), ..Problem::default() }));
+        };
+        let of = self.context.limits.attempts;
+        self.stage(Role::Executor, format!("running (attempt {number} of {of})…")).await?;
+        let started = Instant::now();
+        let request = RunRequest {
+            id: format!("t{}a{number}-{}", self.number, &uuid::Uuid::new_v4().simple().to_string()[..8]),
+            code: code.to_owned(),
+            timeout_ms: self.context.limits.run_timeout_ms,
+            restore_on_failure: true,
+            ..RunRequest::default()
+        };
+        let outcome = slicer.run(request, &self.context.cancel).await?;
+        let report = self.verified(slicer, plan, outcome, number).await?;
+        self.timings.run_ms += started.elapsed().as_secs_f64() * 1000.0;
+        let bytes = serde_json::to_vec_pretty(&report).unwrap_or_default();
+        self.host.save(if number == 1 { "result.json" } else { "result_last.json" }, bytes).await?;
+        self.host.emit(TurnEvent::RunFinished { report: Box::new(report.clone()) }).await?;
+        if report.ok && !report.diff.is_empty() {
+            self.picture(slicer).await?;
+        }
+        Ok(report)
+    }
+
+    /// The report of a run: its checks, and the scene put back when one of them failed.
+    async fn verified(
+        &self,
+        slicer: &Slicer,
+        plan: &Plan,
+        outcome: RunOutcome,
+        number: u32,
+    ) -> Result<RunReport, Ended> {
+        let change = SceneChange { before: &outcome.before, after: &outcome.after, diff: &outcome.diff };
+        let checks = if outcome.ok { verify(plan, &change) } else { Vec::new() };
+        let held = !checks.iter().any(|check| check.passed == Some(false));
+        let mut restored = outcome.restored;
+        if outcome.ok && !held && outcome.undoable {
+            restored = Some(slicer.undo(&outcome.id).await?);
+        }
+        Ok(RunReport {
+            run: outcome.id,
+            attempt: number,
+            ok: outcome.ok && held,
+            value: outcome.value,
+            stdout: outcome.stdout,
+            stderr: outcome.stderr,
+            vtk: outcome.vtk,
+            error: outcome.error,
+            diff: outcome.diff,
+            checks,
+            duration_ms: outcome.duration_ms,
+            undoable: outcome.undoable && restored.is_none(),
+            restored,
+            touched: outcome.touched,
+        })
+    }
+
+    /// The picture after a run. Without one the turn goes on: the scene is what counts, and the pane can be refreshed.
+    async fn picture(&self, slicer: &Slicer) -> Result<(), Ended> {
+        match slicer.screenshot(&ViewRequest::application()).await {
+            Ok(shot) => self.keep_picture("After this run", "after", &shot.mime, shot.bytes).await,
+            Err(error) => {
+                tracing::warn!("no picture after the run: {error}");
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) async fn keep_picture(&self, title: &str, stem: &str, mime: &str, bytes: Vec<u8>) -> Result<(), Ended> {
+        let (width, height) = picture_size(&bytes).unwrap_or((0, 0));
+        let ending = if mime == "image/png" { "png" } else { "jpg" };
+        let path = self.host.save(&format!("{stem}.{ending}"), bytes).await?;
+        let path = path.to_string_lossy().into_owned();
+        self.host.emit(TurnEvent::Screenshot { title: title.into(), path, width, height }).await?;
+        Ok(())
+    }
+}
+
+/// Width and height in pixels of an encoded picture.
+fn picture_size(bytes: &[u8]) -> Option<(u32, u32)> {
+    image::ImageReader::new(Cursor::new(bytes)).with_guessed_format().ok()?.into_dimensions().ok()
+}
+
+/// Whether the person's own words ask for sample data: then a second question whether it may be fetched would only teach
+/// people to press Allow. A program that fetches it unasked still asks.
+fn asks_for_sample_data(request: &str) -> bool {
+    const NAMES: [&str; 12] = [
+        "sample",
+        "example data",
+        "demo data",
+        "mrhead",
+        "ctchest",
+        "ctacardio",
+        "ctaabdomen",
+        "mrbraintumor",
+        "ctliver",
+        "mrusprostate",
+        "ctmrbrain",
+        "cbctdental",
+    ];
+    let words = request.to_lowercase();
+    let packed = words.replace([' ', '-', '_'], "");
+    NAMES.iter().any(|name| words.contains(name) || packed.contains(name))
+}
+
+fn confirmation(plan: &Plan) -> Finding {
+    Finding {
+        capability: Capability::OverwriteData,
+        line: 1,
+        column: 1,
+        text: plan.task_summary.clone(),
+        why: "The plan itself asks for your confirmation before it runs.".into(),
+        instead: String::new(),
+        verdict: VerdictKind::Ask,
+        scope: None,
+    }
+}
+
+fn blocked_text(findings: &[Finding]) -> String {
+    let list: Vec<String> = findings
+        .iter()
+        .filter(|finding| finding.verdict == VerdictKind::Block)
+        .map(|finding| {
+            let instead =
+                if finding.instead.is_empty() { String::new() } else { format!(" Instead: {}", finding.instead) };
+            format!("line {}: {}{instead}", finding.line, finding.why)
+        })
+        .collect();
+    format!("The safety check does not let this program run. {}", list.join(" "))
+}
+
+fn outcome_line(report: &RunReport) -> String {
+    let value = report.value.to_string();
+    let value: String = value.chars().take(400).collect();
+    format!(
+        "ran in {:.0} ms; {} added, {} removed, {} changed; value {value}",
+        report.duration_ms,
+        report.diff.added.len(),
+        report.diff.removed.len(),
+        report.diff.changed.len()
+    )
+}
+
+/// The failure in one line for people.
+fn failure_text(report: &RunReport) -> String {
+    if let Some(error) = &report.error {
+        let line = error.line.map(|line| format!(" (line {line})")).unwrap_or_default();
+        return match error.kind.as_str() {
+            "TimeLimit" => format!("The program was stopped at its time limit{line}."),
+            "Stopped" => "The program was stopped.".into(),
+            kind => format!("{kind}{line}: {}", error.message),
+        };
+    }
+    let failed: Vec<String> = report
+        .checks
+        .iter()
+        .filter(|check| check.passed == Some(false))
+        .map(|check: &CheckResult| format!("{} ({})", check.what, check.seen))
+        .collect();
+    if !failed.is_empty() {
+        return format!("The scene is not as planned: {}", failed.join("; "));
+    }
+    match report.vtk.iter().find(|message| message.kind == "error") {
+        Some(message) => format!("VTK reported an error: {}", message.text.trim()),
+        None => "The run failed and gave no reason.".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Only the person's own words are consent.
+    #[test]
+    fn sample_data_is_asked_for_in_words() {
+        assert!(asks_for_sample_data("Load the sample chest CT"));
+        assert!(asks_for_sample_data("load MRHead please"));
+        assert!(asks_for_sample_data("open MR Head"));
+        assert!(!asks_for_sample_data("Segment the bone in this volume"));
+    }
+}

@@ -1,0 +1,181 @@
+//! What ring 1 promises, one kind at a time; `tests/safety_sets.rs` has the large sets.
+
+use super::*;
+
+fn kind(code: &str) -> VerdictKind {
+    validate(code, &Policy::default()).verdict
+}
+
+fn capabilities(code: &str) -> Vec<Capability> {
+    validate(code, &Policy::default()).findings.iter().map(|f| f.capability).collect()
+}
+
+#[track_caller]
+fn each(expected: VerdictKind, cases: &[&str]) {
+    for code in cases {
+        let verdict = validate(code, &Policy::default());
+        assert_eq!(verdict.verdict, expected, "{code}\n{:#?}", verdict.findings);
+    }
+}
+
+#[test]
+fn everyday_scripting_is_allowed() {
+    each(
+        VerdictKind::Allow,
+        &[
+            "n = slicer.util.getNode('MRHead')\nprint(n.GetName(), n.GetSpacing())",
+            "import numpy as np\na = slicer.util.arrayFromVolume(slicer.util.getNode('V'))\nprint(np.mean(a[a > 0]))",
+            "v = slicer.mrmlScene.AddNewNodeByClass('vtkMRMLScalarVolumeNode')\nslicer.util.updateVolumeFromArray(v, 0)",
+            "m = slicer.mrmlScene.AddNewNodeByClass('vtkMRMLModelNode')\ns = vtk.vtkSphereSource()\ns.Update()\n\
+             m.SetAndObservePolyData(s.GetOutput())\nm.CreateDefaultDisplayNodes()",
+            "model = slicer.modules.models.logic().AddModel(vtk.vtkCubeSource().GetOutputPort())",
+            "t = slicer.mrmlScene.AddNewNodeByClass('vtkMRMLTransformNode')\nslicer.mrmlScene.RemoveNode(t)",
+            "slicer.app.layoutManager().threeDWidget(0).threeDView().resetFocalPoint()",
+            "slicer.util.setSliceViewerLayers(background=slicer.util.getNode('V'), fit=True)",
+            "for n in slicer.util.getNodesByClass('vtkMRMLModelNode'):\n    n.GetDisplayNode().SetOpacity(0.5)",
+            "import vtkSegmentationCorePython as core\ncore.vtkSegmentationConverter()",
+            "import math, json, re, datetime, collections\nprint(math.pi, json.dumps({}))",
+            "class Base:\n    def __init__(self):\n        super().__init__()\n        self.name = type(self).__name__",
+            "print('{0:.2f} {name}'.format(1.0, name='a'), f'{1:>{3}}')",
+            "for block in iter(lambda: next([1]), 0):\n    print(block)",
+            "while True:\n    if slicer.app.layoutManager():\n        break",
+            "try:\n    x = 1\nexcept SystemExit:\n    pass",
+        ],
+    );
+}
+
+#[test]
+fn what_touches_the_world_asks() {
+    each(
+        VerdictKind::Ask,
+        &[
+            "open('/data/a.txt').read()",
+            "slicer.util.loadVolume('/data/a.nrrd')",
+            "slicer.util.saveNode(getNode('V'), '/data/a.nrrd')",
+            "slicer.util.pip_install('x')",
+            "slicer.mrmlScene.Clear()",
+            "slicer.mrmlScene.RemoveNode(slicer.util.getNode('V'))",
+            "slicer.util.arrayFromVolume(slicer.util.getNode('V'))[:] = 0",
+            "import SampleData\nSampleData.SampleDataLogic().downloadMRHead()",
+            "import some_module_nobody_knows",
+            "t = qt.QTimer()\nt.start(100)",
+            "w = vtk.vtkSTLWriter()",
+            "slicer.app.settings().setValue('Views/Colour', 1)",
+        ],
+    );
+}
+
+/// A dangerous name is found wherever it is named, whatever becomes of it.
+#[test]
+fn every_way_to_a_dangerous_name_is_seen() {
+    each(
+        VerdictKind::Block,
+        &[
+            "e = eval\ne('1')",
+            "[eval][0]('1')",
+            "(lambda f: f('1'))(eval)",
+            "def f(x=eval): pass",
+            "[open for open in [open]]",
+            "a, (b, c) = 1, (2, eval)",
+            "if 0: eval = print\neval('1')",
+            "from slicer import util as u\nu.quit()",
+            "x = [slicer.util]",
+            "def f(m): m.quit()\nf(slicer.util)",
+            "class K:\n    @property\n    def o(self): return slicer.util\nK().o.quit()",
+            "match slicer:\n    case object(util=u): u.quit()",
+            "match [slicer.util]:\n    case [u]: u.quit()",
+            "getattr(slicer.util, 'qu' + 'it')()",
+            "import os\ngetattr(os, name)('x')",
+            "import json\njson.codecs.open('a')",
+            "import random\nrandom._os.system('x')",
+            "slicer.util.os.system('x')",
+            "().__class__.__bases__",
+            "'{0.__class__}'.format(1)",
+            "fmt = '{0.' + '__class__}'\nfmt.format(1)",
+            "slicer.util.getNode = None",
+            "import numpy as json",
+            "ｅｖａｌ('1')",
+            "global_name: eval('1') = 1",
+            "type X = eval('1')",
+        ],
+    );
+}
+
+#[test]
+fn work_without_an_end_is_blocked() {
+    each(
+        VerdictKind::Block,
+        &[
+            "while True: pass",
+            "while 1:\n    for i in range(3): break",
+            "import itertools\nfor i in itertools.count(): print(i)",
+            "def f(): return g()\ndef g(): return f()",
+            "f = lambda x: x(x)",
+            "x = 'a' * 10**12",
+            "import numpy as np\nnp.zeros((10**4,) * 4)",
+            "import time\ntime.sleep(10**6)",
+        ],
+    );
+}
+
+/// What Python would see and a reader would not.
+#[test]
+fn hidden_text_is_blocked() {
+    for code in [
+        &b"# -*- coding: utf-7 -*-\nn = 1"[..],
+        b"#!x\n# vim: set fileencoding=latin-1 :\n",
+        b"# a\rimport os",
+        b"n = 1\0",
+        b"\xff\xfe",
+        b"if 0:\n  pass\n\x0c\nn = 1",
+        "# \u{202e} a\nn = 1".as_bytes(),
+    ] {
+        let verdict = validate_bytes(code, &Policy::default());
+        assert_eq!(verdict.verdict, VerdictKind::Block, "{code:?}");
+        assert_eq!(verdict.findings[0].capability, Capability::Syntax);
+    }
+    assert_eq!(
+        validate_bytes(b"\xef\xbb\xbf# coding: utf-8\r\nn = 1\r\n", &Policy::default()).verdict,
+        VerdictKind::Allow
+    );
+}
+
+#[test]
+fn findings_say_where_and_what() {
+    let verdict = validate("x = 1\ny = slicer.util.loadVolume('/data/a.nrrd')\nprint eval", &Policy::default());
+    assert_eq!(verdict.verdict, VerdictKind::Block, "Python 2 is not Python");
+    let verdict = validate("x = 1\ny = slicer.util.loadVolume('/data/a.nrrd')", &Policy::default());
+    let finding = &verdict.findings[0];
+    assert_eq!((finding.line, finding.column), (2, 5));
+    assert_eq!(finding.text, "slicer.util.loadVolume");
+    assert_eq!(finding.scope.as_deref(), Some("/data/a.nrrd"));
+    assert_eq!(capabilities("x ="), [Capability::Syntax]);
+}
+
+#[test]
+fn grants_lift_what_can_be_lifted() {
+    let mut policy = Policy::default();
+    policy.readable_paths.push("/data".into());
+    let load = "slicer.util.loadVolume('/data/a.nrrd')";
+    assert_eq!(validate(load, &policy).verdict, VerdictKind::Allow);
+    assert_eq!(validate("open('/data/../etc/passwd')", &policy).verdict, VerdictKind::Block);
+    policy.allow(Capability::ReadFile);
+    assert_eq!(validate("open('/home/a/.ssh/id_rsa')", &policy).verdict, VerdictKind::Block);
+    policy.allow(Capability::ClearScene);
+    assert_eq!(validate("slicer.mrmlScene.Clear()", &policy).verdict, VerdictKind::Allow);
+    policy.allow(Capability::Process);
+    assert_eq!(validate("import subprocess", &policy).verdict, VerdictKind::Block);
+}
+
+#[test]
+fn verdicts_read_as_the_command_line_promises() {
+    let verdict = validate("slicer.mrmlScene.Clear()", &Policy::default());
+    let json = serde_json::to_value(&verdict).expect("plain data");
+    assert_eq!(json["verdict"], "ask");
+    for key in ["capability", "line", "column", "text", "why", "instead"] {
+        assert!(json["findings"][0].get(key).is_some(), "{key}");
+    }
+    assert_eq!("writefile".parse::<Capability>(), Ok(Capability::WriteFile));
+    assert!("fly".parse::<Capability>().is_err());
+    assert_eq!(kind(""), VerdictKind::Allow);
+}
