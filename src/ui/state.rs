@@ -36,6 +36,8 @@ pub struct State {
     recalled: Option<usize>,
     /// Texts that wait for a conversation to be opened.
     unsent: VecDeque<String>,
+    /// The newest card is to come into sight: the person sent something, or asked for it.
+    pub to_newest: bool,
     /// A stop was asked for and has not come yet.
     pub stopping: bool,
     /// None until the engine has told.
@@ -447,6 +449,8 @@ impl State {
         if text.is_empty() {
             return Vec::new();
         }
+        // Whoever reads above and sends something wants to see what comes of it.
+        self.to_newest = true;
         match self.current.clone() {
             Some(conversation) => vec![Command::Send { conversation, text }],
             None => {

@@ -15,6 +15,8 @@ use super::timeline::Card;
 use super::tokens::{self, font, palette, size, space};
 use super::widgets::{plain_button, soft};
 
+/// So many points of the list below the visible part make the way back to the end worth a button.
+const AWAY: f32 = 80.0;
 /// Cards that were never laid out and are not visible, measured per frame.
 const MEASURED_PER_FRAME: usize = 12;
 
@@ -57,7 +59,8 @@ pub fn timeline_ui(
         ScrollArea::vertical().auto_shrink(false).show(ui, |ui| empty_ui(ui, state, actions));
         return;
     }
-    let State { timeline, opened, edited_code, now_ms, generation, current, .. } = state;
+    let State { timeline, opened, edited_code, now_ms, generation, current, to_newest, focus_composer, .. } = state;
+    let follow = std::mem::take(to_newest);
     let mut view = CardView {
         opened,
         edited: edited_code,
@@ -69,14 +72,50 @@ pub fn timeline_ui(
         last_turn: timeline.cards.last().map_or(0, |card| card.turn),
     };
     let area = ScrollArea::vertical().id_salt(current.as_deref()).auto_shrink(false).stick_to_bottom(true);
-    area.show_viewport(ui, |ui, visible| {
+    let shown = area.show_viewport(ui, |ui, visible| {
         let full = ui.available_width();
         let side = if full < 500.0 { space::WIDE } else { space::HUGE };
         let width = (full - 2.0 * side).min(size::COLUMN);
         let left = ui.max_rect().left() + ((full - width) / 2.0).max(side);
         heights.prepare(width, *generation);
-        list_ui(ui, &timeline.cards, Place { left, width, visible }, heights, &mut view);
+        let end = list_ui(ui, &timeline.cards, Place { left, width, visible }, heights, &mut view);
+        if follow {
+            let animation = egui::style::ScrollAnimation::none();
+            ui.scroll_to_rect_animation(end, Some(egui::Align::Max), animation);
+            ui.ctx().request_repaint();
+        }
     });
+    let below = shown.content_size.y - shown.state.clamped_offset().y - shown.inner_rect.height();
+    if below > AWAY && newest_button_ui(ui, shown.inner_rect, timeline.running()) {
+        *to_newest = true;
+        *focus_composer = true;
+    }
+}
+
+/// The way back to the end, for a person who reads above. Returns true when it was pressed.
+fn newest_button_ui(ui: &mut Ui, view: Rect, running: bool) -> bool {
+    let p = palette(ui);
+    let (text, name) = if running {
+        ("Newest, still running", "Go to the newest, still running")
+    } else {
+        ("Newest", "Go to the newest")
+    };
+    let colour = if running { p.accent } else { p.text };
+    let font = egui::FontId::proportional(font::BODY);
+    let galley = ui.painter().layout_no_wrap(text.to_owned(), font, p.text);
+    let extent = vec2(galley.size().x + 40.0, size::ROW);
+    let rect = Rect::from_center_size(pos2(view.center().x, view.bottom() - extent.y / 2.0 - space::BASE), extent);
+    let response = ui.interact(rect, egui::Id::unique("newest"), egui::Sense::click());
+    let enabled = ui.is_enabled();
+    response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Button, enabled, name));
+    let warm = response.hovered() || response.has_focus();
+    let line =
+        if response.has_focus() { egui::Stroke::new(1.5, p.accent) } else { egui::Stroke::new(1.0, p.line_strong) };
+    ui.painter().rect(rect, rect.height() / 2.0, if warm { p.hover } else { p.card }, line, egui::StrokeKind::Inside);
+    let slot = Rect::from_min_size(rect.min + vec2(space::BASE, 0.0), vec2(size::ICON, rect.height()));
+    icons::paint(ui.painter(), Icon::ChevronDown, slot, 11.0, colour);
+    ui.painter().galley(pos2(slot.right() + space::HALF, rect.center().y - galley.size().y / 2.0), galley, p.text);
+    response.on_hover_cursor(egui::CursorIcon::PointingHand).clicked()
 }
 
 #[derive(Clone, Copy)]
@@ -87,7 +126,8 @@ struct Place {
     visible: Rect,
 }
 
-fn list_ui(ui: &mut Ui, cards: &[Card], place: Place, heights: &mut Heights, view: &mut CardView<'_>) {
+/// Lays out what is near; returns the line below the last card.
+fn list_ui(ui: &mut Ui, cards: &[Card], place: Place, heights: &mut Heights, view: &mut CardView<'_>) -> Rect {
     let top = ui.max_rect().top();
     let near = place.visible.expand2(vec2(0.0, 200.0)).y_range();
     let mut y = space::SMALL;
@@ -126,6 +166,7 @@ fn list_ui(ui: &mut Ui, cards: &[Card], place: Place, heights: &mut Heights, vie
     if unmeasured {
         ui.ctx().request_repaint();
     }
+    Rect::from_min_size(pos2(place.left, top + y + space::WIDE), vec2(place.width, 0.0))
 }
 
 /// First sight: what is ready, and requests that work.
