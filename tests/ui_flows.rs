@@ -74,6 +74,9 @@ fn the_send_button_and_the_examples_send() {
     bench.harness.get_by_label("Send").click();
     bench.harness.run_steps(2);
     assert_eq!(sent(&bench.take_commands()), ["hello"]);
+    let mut bench = Bench::new(1000.0, 800.0, false);
+    bench.open("", Vec::new());
+    bench.take_commands();
     bench.harness.get_by_label(EXAMPLES[1]).click();
     bench.harness.run_steps(2);
     assert_eq!(sent(&bench.take_commands()), [EXAMPLES[1]]);
@@ -85,6 +88,15 @@ fn a_first_message_waits_for_its_conversation() {
     assert!(sent(&bench.take_commands()).is_empty());
     bench.open("", Vec::new());
     assert_eq!(sent(&bench.take_commands()), ["load the CT"]);
+    // The turn may have to wait for Slicer; the message is seen and can be stopped meanwhile.
+    bench.harness.get_by_label("load the CT");
+    bench.harness.get_by_label_contains("Status: Starting…");
+    bench.harness.get_by_label("Stop");
+    assert!(bench.harness.query_by_label(EXAMPLES[0]).is_none(), "the first sight has gone");
+    let event = stored(vec![TurnEvent::UserMessage { turn: 1, text: "load the CT".into() }]).remove(0);
+    bench.tell(Event::Turn { conversation: CONVERSATION.into(), event });
+    bench.settle();
+    assert_eq!(bench.harness.query_all_by_label("load the CT").count(), 1, "it does not stand there twice");
 }
 
 #[test]

@@ -89,6 +89,14 @@ pub struct Picture {
     pub path: String,
 }
 
+/// A message on its way to its turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sending {
+    pub text: String,
+    /// Unix time in milliseconds.
+    pub since_ms: i64,
+}
+
 /// Something that is being set up or started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Progress {

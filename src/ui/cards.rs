@@ -51,10 +51,13 @@ impl CardView<'_> {
     }
 }
 
+/// The distance above the first card of a turn.
+pub const GAP_ABOVE_TURN: f32 = space::LARGE + space::SMALL;
+
 /// The distance above a card: lines of one turn stand close together, a new turn has air above it.
 pub fn gap_above(card: &Card) -> f32 {
     match card.kind {
-        CardKind::User { .. } => space::LARGE + space::SMALL,
+        CardKind::User { .. } => GAP_ABOVE_TURN,
         CardKind::Answer { .. }
         | CardKind::Screenshot { .. }
         | CardKind::Permission { .. }
@@ -108,7 +111,7 @@ pub fn card_ui(ui: &mut Ui, card: &Card, view: &mut CardView<'_>) {
 }
 
 /// The person's message: at the right, on a ground of its own.
-fn user_ui(ui: &mut Ui, text: &str, view: &mut CardView<'_>) {
+pub fn user_ui(ui: &mut Ui, text: &str, view: &mut CardView<'_>) {
     let p = palette(ui);
     let column = ui.available_width();
     let margin = Margin::symmetric(12, 8);

@@ -36,6 +36,8 @@ pub struct State {
     recalled: Option<usize>,
     /// Texts that wait for a conversation to be opened.
     unsent: VecDeque<String>,
+    /// Sent, but the turn has not begun: the engine may have to wait for Slicer first. Shown at once all the same.
+    pub sending: Option<Sending>,
     /// The newest card is to come into sight: the person sent something, or asked for it.
     pub to_newest: bool,
     /// A stop was asked for and has not come yet.
@@ -97,7 +99,7 @@ impl State {
 
     /// True while a turn runs in the shown conversation.
     pub fn running(&self) -> bool {
-        self.timeline.running()
+        self.sending.is_some() || self.timeline.running()
     }
 
     /// Is anything on the way whose time is shown?
@@ -138,8 +140,11 @@ impl State {
                 if let TurnEvent::Screenshot { title, path, .. } = &event.event {
                     self.add_picture(title.clone(), path.clone());
                 }
+                if matches!(event.event, TurnEvent::UserMessage { .. }) {
+                    self.sending = None;
+                }
                 self.timeline.apply(&event);
-                self.stopping &= self.timeline.running();
+                self.stopping &= self.running();
             }
             Event::Queue { conversation, queued } if self.is_current(&conversation) => self.queued = queued,
             Event::Turn { .. } | Event::Queue { .. } => {}
@@ -187,6 +192,7 @@ impl State {
         if !self.is_current(&conversation) {
             self.keep_draft();
             self.composer = self.drafts.remove(&conversation).unwrap_or_default();
+            self.sending = None;
             self.opened.clear();
             self.edited_code.clear();
             self.generation += 1;
@@ -221,7 +227,17 @@ impl State {
 
     fn send_waiting(&mut self) -> Vec<Command> {
         let Some(conversation) = self.current.clone() else { return Vec::new() };
+        if let Some(first) = self.unsent.front().cloned() {
+            self.begin_sending(first);
+        }
         self.unsent.drain(..).map(|text| Command::Send { conversation: conversation.clone(), text }).collect()
+    }
+
+    /// Shows a message as sent, unless it will stand in the queue.
+    fn begin_sending(&mut self, text: String) {
+        if !self.running() {
+            self.sending = Some(Sending { text, since_ms: self.now_ms });
+        }
     }
 
     fn keep_draft(&mut self) {
@@ -319,7 +335,7 @@ impl State {
                 self.sidebar_over = false;
                 self.focus_composer = true;
                 // An empty conversation is as good as a new one.
-                if self.current.is_some() && self.timeline.cards.is_empty() {
+                if self.current.is_some() && self.timeline.cards.is_empty() && self.sending.is_none() {
                     Vec::new()
                 } else {
                     vec![Command::NewConversation]
@@ -452,7 +468,10 @@ impl State {
         // Whoever reads above and sends something wants to see what comes of it.
         self.to_newest = true;
         match self.current.clone() {
-            Some(conversation) => vec![Command::Send { conversation, text }],
+            Some(conversation) => {
+                self.begin_sending(text.clone());
+                vec![Command::Send { conversation, text }]
+            }
             None => {
                 self.unsent.push_back(text);
                 Vec::new()

@@ -55,11 +55,13 @@ pub fn timeline_ui(
     pictures: &mut Pictures,
     actions: &mut Vec<Action>,
 ) {
-    if state.timeline.cards.is_empty() {
+    if state.timeline.cards.is_empty() && state.sending.is_none() {
         ScrollArea::vertical().auto_shrink(false).show(ui, |ui| empty_ui(ui, state, actions));
         return;
     }
-    let State { timeline, opened, edited_code, now_ms, generation, current, to_newest, focus_composer, .. } = state;
+    let State {
+        timeline, opened, edited_code, now_ms, generation, current, to_newest, focus_composer, sending, ..
+    } = state;
     let follow = std::mem::take(to_newest);
     let mut view = CardView {
         opened,
@@ -67,7 +69,7 @@ pub fn timeline_ui(
         markdown,
         pictures,
         actions,
-        running: timeline.running(),
+        running: sending.is_some() || timeline.running(),
         now_ms: *now_ms,
         last_turn: timeline.cards.last().map_or(0, |card| card.turn),
     };
@@ -78,7 +80,14 @@ pub fn timeline_ui(
         let width = (full - 2.0 * side).min(size::COLUMN);
         let left = ui.max_rect().left() + ((full - width) / 2.0).max(side);
         heights.prepare(width, *generation);
-        let end = list_ui(ui, &timeline.cards, Place { left, width, visible }, heights, &mut view);
+        let place = Place { left, width, visible };
+        let mut end = list_ui(ui, &timeline.cards, place, heights, &mut view);
+        if let Some(sending) = sending {
+            // Where its card will stand, so that nothing jumps when the turn begins.
+            let gap = if timeline.cards.is_empty() { space::BASE } else { cards::GAP_ABOVE_TURN };
+            let above = end.translate(vec2(0.0, gap - space::WIDE));
+            end = sending_ui(ui, &sending.text, place, above, &mut view);
+        }
         if follow {
             let animation = egui::style::ScrollAnimation::none();
             ui.scroll_to_rect_animation(end, Some(egui::Align::Max), animation);
@@ -169,6 +178,18 @@ fn list_ui(ui: &mut Ui, cards: &[Card], place: Place, heights: &mut Heights, vie
     Rect::from_min_size(pos2(place.left, top + y + space::WIDE), vec2(place.width, 0.0))
 }
 
+/// A message whose turn has not begun, as it will stand there. Returns the line below it.
+fn sending_ui(ui: &mut Ui, text: &str, place: Place, above: Rect, view: &mut CardView<'_>) -> Rect {
+    let rect = Rect::from_min_size(above.min, vec2(place.width, f32::INFINITY));
+    let builder = UiBuilder::new().max_rect(rect).id_salt("sending");
+    let shown = ui.scope_builder(builder, |ui| {
+        ui.set_width(place.width);
+        cards::user_ui(ui, text, view);
+    });
+    let end = shown.response.rect.bottom() + space::WIDE;
+    Rect::from_min_size(pos2(place.left, end), vec2(place.width, 0.0))
+}
+
 /// First sight: what is ready, and requests that work.
 fn empty_ui(ui: &mut Ui, state: &State, actions: &mut Vec<Action>) {
     let p = palette(ui);
@@ -239,7 +260,7 @@ struct Part {
 fn readiness(state: &State) -> [Part; 3] {
     let practice = || Some(("Start the practice Slicer", Action::StartPractice));
     let (slicer_state, slicer_text, slicer_button) = match (&state.progress, &state.slicer) {
-        (Some(progress), _) => (Readiness::Waiting, format!("{}: {}", progress.what, progress.detail), None),
+        (Some(progress), _) => (Readiness::Waiting, super::words::progress(progress), None),
         (None, None) => (Readiness::Waiting, "Looking for a running Slicer…".into(), None),
         (None, Some(status)) if status.connected => {
             let nodes = super::words::count(status.nodes, "node", "nodes");

@@ -106,7 +106,7 @@ fn slicer_menu_ui(ui: &mut Ui, state: &mut State, actions: &mut Vec<Action>) {
         }
     }
     if let Some(progress) = &state.progress {
-        soft(ui, &format!("{}: {}", progress.what, progress.detail));
+        soft(ui, &words::progress(progress));
     }
     ui.add_space(space::SMALL);
     small(ui, "Address of Slicer's Web Server");
