@@ -29,6 +29,8 @@ pub struct CardView<'a> {
     pub pictures: &'a mut Pictures,
     pub actions: &'a mut Vec<Action>,
     pub running: bool,
+    /// The one run that can be undone now.
+    pub undoable: Option<String>,
     pub now_ms: i64,
     /// The newest turn; only its error offers to start over.
     pub last_turn: u64,

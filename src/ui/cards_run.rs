@@ -239,7 +239,7 @@ pub fn result_ui(
         None => outcome_line(report),
     };
     let meta = words::duration(report.duration_ms);
-    let can_undo = undone.is_none() && report.undoable;
+    let can_undo = undone.is_none() && view.undoable.as_deref() == Some(&report.run);
     let reserve = if can_undo { 64.0 } else { 0.0 };
     let open = ui
         .horizontal(|ui| {

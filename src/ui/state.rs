@@ -16,6 +16,9 @@ use super::timeline::Timeline;
 /// How long a message at the edge of the window stays, in milliseconds.
 const TOAST_MS: i64 = 8_000;
 
+/// Stands while a run is taken back.
+const UNDOING: &str = "Undoing the last run…";
+
 /// Everything the window knows.
 #[derive(Debug, Default)]
 pub struct State {
@@ -143,6 +146,9 @@ impl State {
                 if matches!(event.event, TurnEvent::UserMessage { .. }) {
                     self.sending = None;
                 }
+                if matches!(event.event, TurnEvent::Undone { .. }) {
+                    self.toasts.retain(|toast| toast.text != UNDOING);
+                }
                 self.timeline.apply(&event);
                 self.stopping &= self.running();
             }
@@ -153,7 +159,13 @@ impl State {
             Event::Progress { what, detail, done } => {
                 self.progress = if done { None } else { Some(Progress { what, detail }) };
             }
-            Event::Scene { snapshot } => self.scene = Some(*snapshot),
+            Event::Scene { snapshot } => {
+                // The state of the connection comes now and then only; the number beside it must not lag behind.
+                if let Some(status) = &mut self.slicer {
+                    status.nodes = snapshot.nodes.len();
+                }
+                self.scene = Some(*snapshot);
+            }
             Event::Screenshot { conversation, title, path } => {
                 self.capturing = false;
                 if self.is_current(&conversation) {
@@ -505,7 +517,7 @@ impl State {
         let run = self.timeline.undoable_run().map(str::to_owned);
         match (run, self.current.clone()) {
             (Some(run), Some(conversation)) if !self.running() => {
-                self.toast("Undoing the last run…", None);
+                self.toast(UNDOING, None);
                 vec![Command::Undo { conversation, run }]
             }
             _ => {

@@ -70,6 +70,7 @@ pub fn timeline_ui(
         pictures,
         actions,
         running: sending.is_some() || timeline.running(),
+        undoable: timeline.undoable_run().map(str::to_owned),
         now_ms: *now_ms,
         last_turn: timeline.cards.last().map_or(0, |card| card.turn),
     };
