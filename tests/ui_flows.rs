@@ -9,8 +9,8 @@ use slicer_ai_agent::engine::{
 };
 use slicer_ai_agent::ui::EXAMPLES;
 use ui_support::{
-    Bench, CONVERSATION, bone_report, connected, conversations, four_up, providers, realistic, running, settings_event,
-    stored, waiting_for_permission,
+    Bench, CONVERSATION, bone_report, connected, conversations, disconnected, failed_without_slicer, four_up,
+    providers, realistic, running, settings_event, stored, waiting_for_permission,
 };
 
 fn sent(commands: &[Command]) -> Vec<&str> {
@@ -611,4 +611,26 @@ fn reading_above_stays_put_until_something_is_sent() {
     bench.harness.key_press(Key::Enter);
     bench.harness.run_steps(10);
     bench.harness.get_by_label_contains("from elsewhere");
+}
+
+/// From "no Slicer" to a scene that changes, with one press.
+#[test]
+fn a_request_that_failed_without_slicer_goes_on_when_the_practice_slicer_is_there() {
+    let mut bench = Bench::new(1000.0, 800.0, false);
+    bench.tell(Event::Slicer { status: disconnected() });
+    bench.open("Load", failed_without_slicer());
+    bench.take_commands();
+    bench.harness.get_by_label("Start the practice Slicer").click();
+    bench.settle();
+    assert!(matches!(bench.take_commands()[..], [Command::StartPractice]));
+    bench.tell(Event::Slicer { status: disconnected() });
+    bench.settle();
+    assert!(bench.take_commands().is_empty(), "nothing is sent before Slicer answers");
+    bench.tell(Event::Progress { what: "Practice Slicer".into(), detail: String::new(), done: true });
+    bench.tell(Event::Slicer { status: connected() });
+    bench.settle();
+    assert_eq!(sent(&bench.take_commands()), ["Load the sample chest CT"]);
+    bench.tell(Event::Slicer { status: connected() });
+    bench.settle();
+    assert!(bench.take_commands().is_empty(), "it is sent once");
 }

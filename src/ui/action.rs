@@ -31,6 +31,8 @@ pub enum Action {
     RefreshScene,
     Connect(String),
     StartPractice,
+    /// Send this text in the shown conversation as soon as Slicer answers.
+    RetryOnceConnected(String),
     /// The settings draft is to hold from now on.
     SettingsChanged,
     OpenSettings(SettingsTab),

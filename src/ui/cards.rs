@@ -29,6 +29,8 @@ pub struct CardView<'a> {
     pub pictures: &'a mut Pictures,
     pub actions: &'a mut Vec<Action>,
     pub running: bool,
+    /// Does Slicer answer?
+    pub connected: bool,
     /// The one run that can be undone now.
     pub undoable: Option<String>,
     pub now_ms: i64,
@@ -269,13 +271,25 @@ fn error_ui(ui: &mut Ui, card: &Card, problem: &Problem, retry: &str, view: &mut
         }
         ui.add_space(space::TINY);
         ui.horizontal_wrapped(|ui| {
-            if !retry.is_empty() && primary_button(ui, "Retry").on_hover_text("Send the same message again").clicked() {
-                view.actions.push(Action::SendText(retry.to_owned()));
-            }
             let kind = problem.kind.as_str();
-            if kind.contains("Slicer") {
-                if plain_button(ui, "Start the practice Slicer").clicked() {
+            // Without Slicer, trying again is of no use; with it, starting another one is not.
+            let no_slicer = kind.contains("Slicer") && !view.connected;
+            if no_slicer {
+                let hint = "Starts a small Slicer without a window, then sends the same message again";
+                if primary_button(ui, "Start the practice Slicer").on_hover_text(hint).clicked() {
                     view.actions.push(Action::StartPractice);
+                    view.actions.push(Action::RetryOnceConnected(retry.to_owned()));
+                }
+            }
+            if !retry.is_empty() {
+                let again = if no_slicer { plain_button(ui, "Retry") } else { primary_button(ui, "Retry") };
+                if again.on_hover_text("Send the same message again").clicked() {
+                    view.actions.push(Action::SendText(retry.to_owned()));
+                }
+            }
+            if kind.contains("Slicer") {
+                if view.connected {
+                    soft(ui, "Slicer answers now.");
                 }
                 if plain_button(ui, "Slicer settings").clicked() {
                     view.actions.push(Action::OpenSettings(SettingsTab::Slicer));

@@ -41,6 +41,8 @@ pub struct State {
     unsent: VecDeque<String>,
     /// Sent, but the turn has not begun: the engine may have to wait for Slicer first. Shown at once all the same.
     pub sending: Option<Sending>,
+    /// A conversation and the text to send there once Slicer answers.
+    retry_once_connected: Option<(ConversationId, String)>,
     /// The newest card is to come into sight: the person sent something, or asked for it.
     pub to_newest: bool,
     /// A stop was asked for and has not come yet.
@@ -155,7 +157,10 @@ impl State {
             Event::Queue { conversation, queued } if self.is_current(&conversation) => self.queued = queued,
             Event::Turn { .. } | Event::Queue { .. } => {}
             Event::Title { conversation, title } => self.set_title(&conversation, title),
-            Event::Slicer { status } => self.set_slicer(status),
+            Event::Slicer { status } => {
+                self.set_slicer(status);
+                return self.retry_if_connected();
+            }
             Event::Progress { what, detail, done } => {
                 self.progress = if done { None } else { Some(Progress { what, detail }) };
             }
@@ -183,10 +188,22 @@ impl State {
             Event::Problem { problem } => {
                 self.capturing = false;
                 self.progress = None;
+                self.retry_once_connected = None;
                 self.toast_problem(problem);
             }
         }
         Vec::new()
+    }
+
+    /// Sends again what failed for want of Slicer, if the person still looks at that conversation.
+    fn retry_if_connected(&mut self) -> Vec<Command> {
+        if !self.slicer.as_ref().is_some_and(|status| status.connected) {
+            return Vec::new();
+        }
+        match self.retry_once_connected.take() {
+            Some((conversation, text)) if self.is_current(&conversation) && !self.running() => self.send(text),
+            _ => Vec::new(),
+        }
     }
 
     fn is_current(&self, conversation: &str) -> bool {
@@ -456,6 +473,10 @@ impl State {
                 self.shown_picture = self.pictures.iter().position(|picture| picture.path == path);
                 self.pane_tab = PaneTab::Screenshot;
                 if self.narrow { self.pane_over = true } else { self.pane_open = true }
+            }
+            Action::RetryOnceConnected(text) => {
+                self.retry_once_connected =
+                    self.current.clone().filter(|_| !text.is_empty()).map(|current| (current, text));
             }
             Action::OpenSettings(tab) => {
                 if self.dialog.is_none() {

@@ -13,7 +13,7 @@ use super::pictures::Pictures;
 use super::state::{Action, SettingsTab, State};
 use super::timeline::Card;
 use super::tokens::{self, font, palette, size, space};
-use super::widgets::{plain_button, soft};
+use super::widgets::{plain_button, primary_button, soft};
 
 /// So many points of the list below the visible part make the way back to the end worth a button.
 const AWAY: f32 = 80.0;
@@ -60,7 +60,17 @@ pub fn timeline_ui(
         return;
     }
     let State {
-        timeline, opened, edited_code, now_ms, generation, current, to_newest, focus_composer, sending, ..
+        timeline,
+        opened,
+        edited_code,
+        now_ms,
+        generation,
+        current,
+        to_newest,
+        focus_composer,
+        slicer,
+        sending,
+        ..
     } = state;
     let follow = std::mem::take(to_newest);
     let mut view = CardView {
@@ -70,6 +80,7 @@ pub fn timeline_ui(
         pictures,
         actions,
         running: sending.is_some() || timeline.running(),
+        connected: slicer.as_ref().is_some_and(|status| status.connected),
         undoable: timeline.undoable_run().map(str::to_owned),
         now_ms: *now_ms,
         last_turn: timeline.cards.last().map_or(0, |card| card.turn),
@@ -244,6 +255,10 @@ fn example_ui(ui: &mut Ui, text: &str) -> egui::Response {
     response.on_hover_cursor(egui::CursorIcon::PointingHand)
 }
 
+/// What to do when no Slicer answers. The cause in detail is in the menu of the Slicer chip.
+pub const NO_SLICER: &str = "Not running yet. Start 3D Slicer and, in its Web Server module, tick “Slicer API exec” and press \
+                             “Start server”. No Slicer here? Use the practice Slicer.";
+
 enum Readiness {
     Good,
     Waiting,
@@ -267,10 +282,7 @@ fn readiness(state: &State) -> [Part; 3] {
             let nodes = super::words::count(status.nodes, "node", "nodes");
             (Readiness::Good, format!("Connected to {} · {nodes}", slicer_name(status)), None)
         }
-        (None, Some(status)) => {
-            let why = status.problem.clone().unwrap_or_else(|| "Not running.".into());
-            (Readiness::Missing, why, practice())
-        }
+        (None, Some(_)) => (Readiness::Missing, NO_SLICER.into(), practice()),
     };
     let recipes = state.settings.model.provider == "recipes";
     let (model_text, model_button) = if recipes {
@@ -315,10 +327,13 @@ fn readiness_ui(ui: &mut Ui, part: &Part, actions: &mut Vec<Action>) {
         });
         ui.vertical(|ui| {
             soft(ui, &part.text);
-            if let Some((label, action)) = &part.button
-                && plain_button(ui, label).clicked()
-            {
-                actions.push(action.clone());
+            if let Some((label, action)) = &part.button {
+                // What is missing is the next thing to do.
+                let missing = matches!(part.state, Readiness::Missing);
+                let button = if missing { primary_button(ui, label) } else { plain_button(ui, label) };
+                if button.clicked() {
+                    actions.push(action.clone());
+                }
             }
         });
     });
