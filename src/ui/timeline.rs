@@ -61,6 +61,8 @@ pub enum CardKind {
     },
     Permission {
         request: String,
+        /// What the plan says that the code is for; empty when there is no plan.
+        purpose: String,
         findings: Vec<Finding>,
         decision: Option<Decision>,
         /// The turn ended before anyone answered.
@@ -224,7 +226,9 @@ impl Timeline {
             }
             TurnEvent::Verdict { verdict, findings } => self.judge(verdict, findings),
             TurnEvent::PermissionAsked { request, findings } => {
-                self.push(stored, CardKind::Permission { request, findings, decision: None, expired: false });
+                let purpose = self.purpose();
+                let expired = false;
+                self.push(stored, CardKind::Permission { request, purpose, findings, decision: None, expired });
             }
             TurnEvent::PermissionDecided { request, decision } => self.decide(&request, decision),
             TurnEvent::RunFinished { report } => {
@@ -407,6 +411,16 @@ impl Timeline {
         if self.last_run.as_ref().is_some_and(|last| last.run == run) {
             self.last_run = None;
         }
+    }
+
+    /// What the running turn is about, in the words of its plan.
+    fn purpose(&self) -> String {
+        let plans = self.cards.iter().rev().take_while(|card| card.turn == self.turn);
+        let summary = plans.filter_map(|card| match &card.kind {
+            CardKind::Plan { plan } => Some(plan.task_summary.trim().to_owned()),
+            _ => None,
+        });
+        summary.take(1).collect()
     }
 
     fn finish(

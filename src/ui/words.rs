@@ -70,6 +70,11 @@ pub fn count(number: usize, one: &str, many: &str) -> String {
     if number == 1 { format!("1 {one}") } else { format!("{number} {many}") }
 }
 
+/// Plain text of a sentence that sets names in backticks.
+pub fn without_backticks(text: &str) -> String {
+    text.replace('`', "")
+}
+
 /// What is being set up, without saying its name twice.
 pub fn progress(progress: &super::state::Progress) -> String {
     let (what, detail) = (&progress.what, &progress.detail);
