@@ -81,6 +81,7 @@ fn a_permission_question_has_four_answers() {
     each(|bench, suffix| {
         bench.open("Load the sample chest CT", waiting_for_permission());
         bench.harness.get_by_label_contains("This code wants to download sample data");
+        bench.harness.get_by_label_contains("What for: ");
         for answer in ["Allow once", "For this conversation", "Always", "Deny"] {
             bench.harness.get_by_label(answer);
         }

@@ -31,6 +31,8 @@ pub enum Action {
     RefreshScene,
     Connect(String),
     StartPractice,
+    /// Send this text in the shown conversation as soon as Slicer answers.
+    RetryOnceConnected(String),
     /// The settings draft is to hold from now on.
     SettingsChanged,
     OpenSettings(SettingsTab),
@@ -87,6 +89,14 @@ pub struct Toast {
 pub struct Picture {
     pub title: String,
     pub path: String,
+}
+
+/// A message on its way to its turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sending {
+    pub text: String,
+    /// Unix time in milliseconds.
+    pub since_ms: i64,
 }
 
 /// Something that is being set up or started.

@@ -144,6 +144,7 @@ impl Window {
         if std::mem::replace(&mut self.engine_gone, true) {
             return;
         }
+        self.state.sending = None;
         let problem = Problem {
             kind: "EngineStopped".into(),
             message: "The part of the program that does the work has stopped.".into(),

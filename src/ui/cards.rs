@@ -29,6 +29,10 @@ pub struct CardView<'a> {
     pub pictures: &'a mut Pictures,
     pub actions: &'a mut Vec<Action>,
     pub running: bool,
+    /// Does Slicer answer?
+    pub connected: bool,
+    /// The one run that can be undone now.
+    pub undoable: Option<String>,
     pub now_ms: i64,
     /// The newest turn; only its error offers to start over.
     pub last_turn: u64,
@@ -51,10 +55,13 @@ impl CardView<'_> {
     }
 }
 
+/// The distance above the first card of a turn.
+pub const GAP_ABOVE_TURN: f32 = space::LARGE + space::SMALL;
+
 /// The distance above a card: lines of one turn stand close together, a new turn has air above it.
 pub fn gap_above(card: &Card) -> f32 {
     match card.kind {
-        CardKind::User { .. } => space::LARGE + space::SMALL,
+        CardKind::User { .. } => GAP_ABOVE_TURN,
         CardKind::Answer { .. }
         | CardKind::Screenshot { .. }
         | CardKind::Permission { .. }
@@ -108,7 +115,7 @@ pub fn card_ui(ui: &mut Ui, card: &Card, view: &mut CardView<'_>) {
 }
 
 /// The person's message: at the right, on a ground of its own.
-fn user_ui(ui: &mut Ui, text: &str, view: &mut CardView<'_>) {
+pub fn user_ui(ui: &mut Ui, text: &str, view: &mut CardView<'_>) {
     let p = palette(ui);
     let column = ui.available_width();
     let margin = Margin::symmetric(12, 8);
@@ -264,13 +271,25 @@ fn error_ui(ui: &mut Ui, card: &Card, problem: &Problem, retry: &str, view: &mut
         }
         ui.add_space(space::TINY);
         ui.horizontal_wrapped(|ui| {
-            if !retry.is_empty() && primary_button(ui, "Retry").on_hover_text("Send the same message again").clicked() {
-                view.actions.push(Action::SendText(retry.to_owned()));
-            }
             let kind = problem.kind.as_str();
-            if kind.contains("Slicer") {
-                if plain_button(ui, "Start the practice Slicer").clicked() {
+            // Without Slicer, trying again is of no use; with it, starting another one is not.
+            let no_slicer = kind.contains("Slicer") && !view.connected;
+            if no_slicer {
+                let hint = "Starts a small Slicer without a window, then sends the same message again";
+                if primary_button(ui, "Start the practice Slicer").on_hover_text(hint).clicked() {
                     view.actions.push(Action::StartPractice);
+                    view.actions.push(Action::RetryOnceConnected(retry.to_owned()));
+                }
+            }
+            if !retry.is_empty() {
+                let again = if no_slicer { plain_button(ui, "Retry") } else { primary_button(ui, "Retry") };
+                if again.on_hover_text("Send the same message again").clicked() {
+                    view.actions.push(Action::SendText(retry.to_owned()));
+                }
+            }
+            if kind.contains("Slicer") {
+                if view.connected {
+                    soft(ui, "Slicer answers now.");
                 }
                 if plain_button(ui, "Slicer settings").clicked() {
                     view.actions.push(Action::OpenSettings(SettingsTab::Slicer));

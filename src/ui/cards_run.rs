@@ -115,7 +115,7 @@ pub fn code_card_ui(ui: &mut Ui, card: &Card, view: &mut CardView<'_>) {
     }
     inset_ui(ui, |ui| {
         for finding in findings {
-            finding_ui(ui, finding);
+            finding_ui(ui, finding, true);
         }
         if let Some(mut text) = view.edited.remove(&card.id) {
             code_edit_ui(ui, &mut text, "Code to run");
@@ -149,11 +149,12 @@ pub fn code_card_ui(ui: &mut Ui, card: &Card, view: &mut CardView<'_>) {
     });
 }
 
-/// A finding of the safety check: what, where, why, and what would do instead.
-fn finding_ui(ui: &mut Ui, finding: &Finding) {
+/// A finding of the safety check: what, where and why; `instead` also tells what would do instead, which is meant for
+/// whoever writes the code and not for who is asked.
+fn finding_ui(ui: &mut Ui, finding: &Finding, instead: bool) {
     let p = palette(ui);
     let colour = if finding.verdict == VerdictKind::Block { p.bad } else { p.warn };
-    icon_text(ui, Icon::Shield, colour, &finding.why);
+    icon_text(ui, Icon::Shield, colour, &words::without_backticks(&finding.why));
     ui.horizontal_top(|ui| {
         ui.add_space(size::ICON + space::HALF);
         let place = format!("line {}  ", finding.line);
@@ -164,17 +165,17 @@ fn finding_ui(ui: &mut Ui, finding: &Finding) {
         job.append(finding.text.trim(), 0.0, style(egui::FontId::monospace(font::SMALL + 0.5), p.text));
         ui.add(Label::new(job).wrap());
     });
-    if !finding.instead.is_empty() {
+    if instead && !finding.instead.is_empty() {
         ui.horizontal_top(|ui| {
             ui.add_space(size::ICON + space::HALF);
-            soft(ui, &format!("Instead: {}", finding.instead));
+            soft(ui, &format!("Instead: {}", words::without_backticks(&finding.instead)));
         });
     }
 }
 
 /// The question before code that can do harm; one line once it is answered.
 pub fn permission_ui(ui: &mut Ui, card: &Card, view: &mut CardView<'_>) {
-    let CardKind::Permission { request, findings, decision, expired } = &card.kind else { return };
+    let CardKind::Permission { request, purpose, findings, decision, expired } = &card.kind else { return };
     let p = palette(ui);
     let mut wants: Vec<_> = findings.iter().map(|finding| words::capability(finding.capability)).collect();
     wants.dedup();
@@ -191,15 +192,18 @@ pub fn permission_ui(ui: &mut Ui, card: &Card, view: &mut CardView<'_>) {
         };
         let line = Line { icon, colour, title, detail: &wants, meta: "", open: None };
         if view.folding(ui, card.id, false, line, 0.0) {
-            inset_ui(ui, |ui| findings.iter().for_each(|finding| finding_ui(ui, finding)));
+            inset_ui(ui, |ui| findings.iter().for_each(|finding| finding_ui(ui, finding, true)));
         }
         return;
     }
     card_frame(p.warn_ground, p.warn).show(ui, |ui| {
         ui.set_width(ui.available_width());
         icon_heading(ui, Icon::Shield, p.warn, &format!("This code wants to {wants}. Allow it?"));
+        if !purpose.is_empty() {
+            icon_text(ui, Icon::Plan, p.text_soft, &format!("What for: {purpose}"));
+        }
         for finding in findings {
-            finding_ui(ui, finding);
+            finding_ui(ui, finding, false);
         }
         ui.add_space(space::SMALL);
         ui.horizontal_wrapped(|ui| {
@@ -239,7 +243,7 @@ pub fn result_ui(
         None => outcome_line(report),
     };
     let meta = words::duration(report.duration_ms);
-    let can_undo = undone.is_none() && report.undoable;
+    let can_undo = undone.is_none() && view.undoable.as_deref() == Some(&report.run);
     let reserve = if can_undo { 64.0 } else { 0.0 };
     let open = ui
         .horizontal(|ui| {

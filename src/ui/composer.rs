@@ -231,8 +231,16 @@ fn status_line(state: &State) -> (Option<Icon>, Tone, String) {
             None => (Some(Icon::Thinking), Tone::Busy, format!("Starting… turn {turn}")),
         };
     }
+    if let Some(sending) = &state.sending {
+        let what = match &state.progress {
+            _ if state.stopping => "Stopping…".to_owned(),
+            Some(progress) => words::progress(progress),
+            None => "Starting…".to_owned(),
+        };
+        return (Some(Icon::Thinking), Tone::Busy, format!("{what} {}", since(sending.since_ms)));
+    }
     if let Some(progress) = &state.progress {
-        return (Some(Icon::Thinking), Tone::Busy, format!("{}: {}", progress.what, progress.detail));
+        return (Some(Icon::Thinking), Tone::Busy, words::progress(progress));
     }
     let keys = if state.settings.appearance.enter_sends {
         "Enter sends, Shift+Enter breaks the line"

@@ -295,7 +295,7 @@ fn slicer_ui(ui: &mut Ui, state: &mut State, actions: &mut Vec<Action>) {
             actions.push(Action::StartPractice);
         }
         if let Some(progress) = &state.progress {
-            soft(ui, &format!("{}: {}", progress.what, progress.detail));
+            soft(ui, &words::progress(progress));
         }
     });
 }

@@ -16,6 +16,9 @@ use super::timeline::Timeline;
 /// How long a message at the edge of the window stays, in milliseconds.
 const TOAST_MS: i64 = 8_000;
 
+/// Stands while a run is taken back.
+const UNDOING: &str = "Undoing the last run…";
+
 /// Everything the window knows.
 #[derive(Debug, Default)]
 pub struct State {
@@ -36,6 +39,12 @@ pub struct State {
     recalled: Option<usize>,
     /// Texts that wait for a conversation to be opened.
     unsent: VecDeque<String>,
+    /// Sent, but the turn has not begun: the engine may have to wait for Slicer first. Shown at once all the same.
+    pub sending: Option<Sending>,
+    /// A conversation and the text to send there once Slicer answers.
+    retry_once_connected: Option<(ConversationId, String)>,
+    /// The newest card is to come into sight: the person sent something, or asked for it.
+    pub to_newest: bool,
     /// A stop was asked for and has not come yet.
     pub stopping: bool,
     /// None until the engine has told.
@@ -95,7 +104,7 @@ impl State {
 
     /// True while a turn runs in the shown conversation.
     pub fn running(&self) -> bool {
-        self.timeline.running()
+        self.sending.is_some() || self.timeline.running()
     }
 
     /// Is anything on the way whose time is shown?
@@ -136,17 +145,32 @@ impl State {
                 if let TurnEvent::Screenshot { title, path, .. } = &event.event {
                     self.add_picture(title.clone(), path.clone());
                 }
+                if matches!(event.event, TurnEvent::UserMessage { .. }) {
+                    self.sending = None;
+                }
+                if matches!(event.event, TurnEvent::Undone { .. }) {
+                    self.toasts.retain(|toast| toast.text != UNDOING);
+                }
                 self.timeline.apply(&event);
-                self.stopping &= self.timeline.running();
+                self.stopping &= self.running();
             }
             Event::Queue { conversation, queued } if self.is_current(&conversation) => self.queued = queued,
             Event::Turn { .. } | Event::Queue { .. } => {}
             Event::Title { conversation, title } => self.set_title(&conversation, title),
-            Event::Slicer { status } => self.set_slicer(status),
+            Event::Slicer { status } => {
+                self.set_slicer(status);
+                return self.retry_if_connected();
+            }
             Event::Progress { what, detail, done } => {
                 self.progress = if done { None } else { Some(Progress { what, detail }) };
             }
-            Event::Scene { snapshot } => self.scene = Some(*snapshot),
+            Event::Scene { snapshot } => {
+                // The state of the connection comes now and then only; the number beside it must not lag behind.
+                if let Some(status) = &mut self.slicer {
+                    status.nodes = snapshot.nodes.len();
+                }
+                self.scene = Some(*snapshot);
+            }
             Event::Screenshot { conversation, title, path } => {
                 self.capturing = false;
                 if self.is_current(&conversation) {
@@ -164,10 +188,22 @@ impl State {
             Event::Problem { problem } => {
                 self.capturing = false;
                 self.progress = None;
+                self.retry_once_connected = None;
                 self.toast_problem(problem);
             }
         }
         Vec::new()
+    }
+
+    /// Sends again what failed for want of Slicer, if the person still looks at that conversation.
+    fn retry_if_connected(&mut self) -> Vec<Command> {
+        if !self.slicer.as_ref().is_some_and(|status| status.connected) {
+            return Vec::new();
+        }
+        match self.retry_once_connected.take() {
+            Some((conversation, text)) if self.is_current(&conversation) && !self.running() => self.send(text),
+            _ => Vec::new(),
+        }
     }
 
     fn is_current(&self, conversation: &str) -> bool {
@@ -185,6 +221,7 @@ impl State {
         if !self.is_current(&conversation) {
             self.keep_draft();
             self.composer = self.drafts.remove(&conversation).unwrap_or_default();
+            self.sending = None;
             self.opened.clear();
             self.edited_code.clear();
             self.generation += 1;
@@ -219,7 +256,17 @@ impl State {
 
     fn send_waiting(&mut self) -> Vec<Command> {
         let Some(conversation) = self.current.clone() else { return Vec::new() };
+        if let Some(first) = self.unsent.front().cloned() {
+            self.begin_sending(first);
+        }
         self.unsent.drain(..).map(|text| Command::Send { conversation: conversation.clone(), text }).collect()
+    }
+
+    /// Shows a message as sent, unless it will stand in the queue.
+    fn begin_sending(&mut self, text: String) {
+        if !self.running() {
+            self.sending = Some(Sending { text, since_ms: self.now_ms });
+        }
     }
 
     fn keep_draft(&mut self) {
@@ -317,7 +364,7 @@ impl State {
                 self.sidebar_over = false;
                 self.focus_composer = true;
                 // An empty conversation is as good as a new one.
-                if self.current.is_some() && self.timeline.cards.is_empty() {
+                if self.current.is_some() && self.timeline.cards.is_empty() && self.sending.is_none() {
                     Vec::new()
                 } else {
                     vec![Command::NewConversation]
@@ -427,6 +474,10 @@ impl State {
                 self.pane_tab = PaneTab::Screenshot;
                 if self.narrow { self.pane_over = true } else { self.pane_open = true }
             }
+            Action::RetryOnceConnected(text) => {
+                self.retry_once_connected =
+                    self.current.clone().filter(|_| !text.is_empty()).map(|current| (current, text));
+            }
             Action::OpenSettings(tab) => {
                 if self.dialog.is_none() {
                     self.draft = self.settings.clone();
@@ -447,8 +498,13 @@ impl State {
         if text.is_empty() {
             return Vec::new();
         }
+        // Whoever reads above and sends something wants to see what comes of it.
+        self.to_newest = true;
         match self.current.clone() {
-            Some(conversation) => vec![Command::Send { conversation, text }],
+            Some(conversation) => {
+                self.begin_sending(text.clone());
+                vec![Command::Send { conversation, text }]
+            }
             None => {
                 self.unsent.push_back(text);
                 Vec::new()
@@ -482,7 +538,7 @@ impl State {
         let run = self.timeline.undoable_run().map(str::to_owned);
         match (run, self.current.clone()) {
             (Some(run), Some(conversation)) if !self.running() => {
-                self.toast("Undoing the last run…", None);
+                self.toast(UNDOING, None);
                 vec![Command::Undo { conversation, run }]
             }
             _ => {

@@ -61,6 +61,8 @@ pub enum CardKind {
     },
     Permission {
         request: String,
+        /// What the plan says that the code is for; empty when there is no plan.
+        purpose: String,
         findings: Vec<Finding>,
         decision: Option<Decision>,
         /// The turn ended before anyone answered.
@@ -180,10 +182,13 @@ impl Timeline {
         (sum, cost)
     }
 
-    /// The newest run that can be undone and was not.
+    /// The newest run that changed something and was not undone. Only this one can be taken back: an older one would
+    /// take the later changes with it unasked.
     pub fn undoable_run(&self) -> Option<&str> {
         self.cards.iter().rev().find_map(|card| match &card.kind {
-            CardKind::Result { report, undone: None } if report.undoable => Some(report.run.as_str()),
+            CardKind::Result { report, undone: None } if report.undoable && !report.diff.is_empty() => {
+                Some(report.run.as_str())
+            }
             _ => None,
         })
     }
@@ -221,7 +226,9 @@ impl Timeline {
             }
             TurnEvent::Verdict { verdict, findings } => self.judge(verdict, findings),
             TurnEvent::PermissionAsked { request, findings } => {
-                self.push(stored, CardKind::Permission { request, findings, decision: None, expired: false });
+                let purpose = self.purpose();
+                let expired = false;
+                self.push(stored, CardKind::Permission { request, purpose, findings, decision: None, expired });
             }
             TurnEvent::PermissionDecided { request, decision } => self.decide(&request, decision),
             TurnEvent::RunFinished { report } => {
@@ -406,6 +413,16 @@ impl Timeline {
         }
     }
 
+    /// What the running turn is about, in the words of its plan.
+    fn purpose(&self) -> String {
+        let plans = self.cards.iter().rev().take_while(|card| card.turn == self.turn);
+        let summary = plans.filter_map(|card| match &card.kind {
+            CardKind::Plan { plan } => Some(plan.task_summary.trim().to_owned()),
+            _ => None,
+        });
+        summary.take(1).collect()
+    }
+
     fn finish(
         &mut self,
         stored: &StoredTurnEvent,
@@ -461,6 +478,7 @@ impl Timeline {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::SceneDiff;
 
     fn fold(events: Vec<TurnEvent>) -> Timeline {
         let stored: Vec<_> = events
@@ -480,7 +498,8 @@ mod tests {
     }
 
     fn run(ok: bool, run: &str) -> TurnEvent {
-        let report = RunReport { run: run.into(), ok, undoable: ok, ..RunReport::default() };
+        let diff = SceneDiff { views: vec!["layout".into()], ..SceneDiff::default() };
+        let report = RunReport { run: run.into(), ok, undoable: ok, diff, ..RunReport::default() };
         TurnEvent::RunFinished { report: Box::new(report) }
     }
 
@@ -569,6 +588,18 @@ mod tests {
         let timeline = fold(vec![user("x"), run(true, "a"), TurnEvent::Undone { run: "a".into(), report: restored }]);
         assert_eq!(timeline.undoable_run(), None);
         assert!(timeline.last_run.is_none(), "marks of an undone run go away");
+    }
+
+    /// Undoing an older run would silently take later results with it; a measurement leaves nothing to undo.
+    #[test]
+    fn runs_are_undone_from_the_newest_change_backwards() {
+        let measured = RunReport { run: "c".into(), ok: true, undoable: true, ..RunReport::default() };
+        let mut events = vec![user("x"), run(true, "a"), run(true, "b")];
+        events.push(TurnEvent::RunFinished { report: Box::new(measured) });
+        assert_eq!(fold(events.clone()).undoable_run(), Some("b"));
+        let report = RestoreReport { complete: true, ..RestoreReport::default() };
+        events.push(TurnEvent::Undone { run: "b".into(), report });
+        assert_eq!(fold(events).undoable_run(), Some("a"));
     }
 
     #[test]

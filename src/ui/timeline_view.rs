@@ -13,8 +13,10 @@ use super::pictures::Pictures;
 use super::state::{Action, SettingsTab, State};
 use super::timeline::Card;
 use super::tokens::{self, font, palette, size, space};
-use super::widgets::{plain_button, soft};
+use super::widgets::{plain_button, primary_button, soft};
 
+/// So many points of the list below the visible part make the way back to the end worth a button.
+const AWAY: f32 = 80.0;
 /// Cards that were never laid out and are not visible, measured per frame.
 const MEASURED_PER_FRAME: usize = 12;
 
@@ -53,30 +55,88 @@ pub fn timeline_ui(
     pictures: &mut Pictures,
     actions: &mut Vec<Action>,
 ) {
-    if state.timeline.cards.is_empty() {
+    if state.timeline.cards.is_empty() && state.sending.is_none() {
         ScrollArea::vertical().auto_shrink(false).show(ui, |ui| empty_ui(ui, state, actions));
         return;
     }
-    let State { timeline, opened, edited_code, now_ms, generation, current, .. } = state;
+    let State {
+        timeline,
+        opened,
+        edited_code,
+        now_ms,
+        generation,
+        current,
+        to_newest,
+        focus_composer,
+        slicer,
+        sending,
+        ..
+    } = state;
+    let follow = std::mem::take(to_newest);
     let mut view = CardView {
         opened,
         edited: edited_code,
         markdown,
         pictures,
         actions,
-        running: timeline.running(),
+        running: sending.is_some() || timeline.running(),
+        connected: slicer.as_ref().is_some_and(|status| status.connected),
+        undoable: timeline.undoable_run().map(str::to_owned),
         now_ms: *now_ms,
         last_turn: timeline.cards.last().map_or(0, |card| card.turn),
     };
     let area = ScrollArea::vertical().id_salt(current.as_deref()).auto_shrink(false).stick_to_bottom(true);
-    area.show_viewport(ui, |ui, visible| {
+    let shown = area.show_viewport(ui, |ui, visible| {
         let full = ui.available_width();
         let side = if full < 500.0 { space::WIDE } else { space::HUGE };
         let width = (full - 2.0 * side).min(size::COLUMN);
         let left = ui.max_rect().left() + ((full - width) / 2.0).max(side);
         heights.prepare(width, *generation);
-        list_ui(ui, &timeline.cards, Place { left, width, visible }, heights, &mut view);
+        let place = Place { left, width, visible };
+        let mut end = list_ui(ui, &timeline.cards, place, heights, &mut view);
+        if let Some(sending) = sending {
+            // Where its card will stand, so that nothing jumps when the turn begins.
+            let gap = if timeline.cards.is_empty() { space::BASE } else { cards::GAP_ABOVE_TURN };
+            let above = end.translate(vec2(0.0, gap - space::WIDE));
+            end = sending_ui(ui, &sending.text, place, above, &mut view);
+        }
+        if follow {
+            let animation = egui::style::ScrollAnimation::none();
+            ui.scroll_to_rect_animation(end, Some(egui::Align::Max), animation);
+            ui.ctx().request_repaint();
+        }
     });
+    let below = shown.content_size.y - shown.state.clamped_offset().y - shown.inner_rect.height();
+    if below > AWAY && newest_button_ui(ui, shown.inner_rect, timeline.running()) {
+        *to_newest = true;
+        *focus_composer = true;
+    }
+}
+
+/// The way back to the end, for a person who reads above. Returns true when it was pressed.
+fn newest_button_ui(ui: &mut Ui, view: Rect, running: bool) -> bool {
+    let p = palette(ui);
+    let (text, name) = if running {
+        ("Newest, still running", "Go to the newest, still running")
+    } else {
+        ("Newest", "Go to the newest")
+    };
+    let colour = if running { p.accent } else { p.text };
+    let font = egui::FontId::proportional(font::BODY);
+    let galley = ui.painter().layout_no_wrap(text.to_owned(), font, p.text);
+    let extent = vec2(galley.size().x + 40.0, size::ROW);
+    let rect = Rect::from_center_size(pos2(view.center().x, view.bottom() - extent.y / 2.0 - space::BASE), extent);
+    let response = ui.interact(rect, egui::Id::unique("newest"), egui::Sense::click());
+    let enabled = ui.is_enabled();
+    response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Button, enabled, name));
+    let warm = response.hovered() || response.has_focus();
+    let line =
+        if response.has_focus() { egui::Stroke::new(1.5, p.accent) } else { egui::Stroke::new(1.0, p.line_strong) };
+    ui.painter().rect(rect, rect.height() / 2.0, if warm { p.hover } else { p.card }, line, egui::StrokeKind::Inside);
+    let slot = Rect::from_min_size(rect.min + vec2(space::BASE, 0.0), vec2(size::ICON, rect.height()));
+    icons::paint(ui.painter(), Icon::ChevronDown, slot, 11.0, colour);
+    ui.painter().galley(pos2(slot.right() + space::HALF, rect.center().y - galley.size().y / 2.0), galley, p.text);
+    response.on_hover_cursor(egui::CursorIcon::PointingHand).clicked()
 }
 
 #[derive(Clone, Copy)]
@@ -87,7 +147,8 @@ struct Place {
     visible: Rect,
 }
 
-fn list_ui(ui: &mut Ui, cards: &[Card], place: Place, heights: &mut Heights, view: &mut CardView<'_>) {
+/// Lays out what is near; returns the line below the last card.
+fn list_ui(ui: &mut Ui, cards: &[Card], place: Place, heights: &mut Heights, view: &mut CardView<'_>) -> Rect {
     let top = ui.max_rect().top();
     let near = place.visible.expand2(vec2(0.0, 200.0)).y_range();
     let mut y = space::SMALL;
@@ -126,6 +187,19 @@ fn list_ui(ui: &mut Ui, cards: &[Card], place: Place, heights: &mut Heights, vie
     if unmeasured {
         ui.ctx().request_repaint();
     }
+    Rect::from_min_size(pos2(place.left, top + y + space::WIDE), vec2(place.width, 0.0))
+}
+
+/// A message whose turn has not begun, as it will stand there. Returns the line below it.
+fn sending_ui(ui: &mut Ui, text: &str, place: Place, above: Rect, view: &mut CardView<'_>) -> Rect {
+    let rect = Rect::from_min_size(above.min, vec2(place.width, f32::INFINITY));
+    let builder = UiBuilder::new().max_rect(rect).id_salt("sending");
+    let shown = ui.scope_builder(builder, |ui| {
+        ui.set_width(place.width);
+        cards::user_ui(ui, text, view);
+    });
+    let end = shown.response.rect.bottom() + space::WIDE;
+    Rect::from_min_size(pos2(place.left, end), vec2(place.width, 0.0))
 }
 
 /// First sight: what is ready, and requests that work.
@@ -181,6 +255,10 @@ fn example_ui(ui: &mut Ui, text: &str) -> egui::Response {
     response.on_hover_cursor(egui::CursorIcon::PointingHand)
 }
 
+/// What to do when no Slicer answers. The cause in detail is in the menu of the Slicer chip.
+pub const NO_SLICER: &str = "Not running yet. Start 3D Slicer and, in its Web Server module, tick “Slicer API exec” and press \
+                             “Start server”. No Slicer here? Use the practice Slicer.";
+
 enum Readiness {
     Good,
     Waiting,
@@ -198,16 +276,13 @@ struct Part {
 fn readiness(state: &State) -> [Part; 3] {
     let practice = || Some(("Start the practice Slicer", Action::StartPractice));
     let (slicer_state, slicer_text, slicer_button) = match (&state.progress, &state.slicer) {
-        (Some(progress), _) => (Readiness::Waiting, format!("{}: {}", progress.what, progress.detail), None),
+        (Some(progress), _) => (Readiness::Waiting, super::words::progress(progress), None),
         (None, None) => (Readiness::Waiting, "Looking for a running Slicer…".into(), None),
         (None, Some(status)) if status.connected => {
             let nodes = super::words::count(status.nodes, "node", "nodes");
             (Readiness::Good, format!("Connected to {} · {nodes}", slicer_name(status)), None)
         }
-        (None, Some(status)) => {
-            let why = status.problem.clone().unwrap_or_else(|| "Not running.".into());
-            (Readiness::Missing, why, practice())
-        }
+        (None, Some(_)) => (Readiness::Missing, NO_SLICER.into(), practice()),
     };
     let recipes = state.settings.model.provider == "recipes";
     let (model_text, model_button) = if recipes {
@@ -252,10 +327,13 @@ fn readiness_ui(ui: &mut Ui, part: &Part, actions: &mut Vec<Action>) {
         });
         ui.vertical(|ui| {
             soft(ui, &part.text);
-            if let Some((label, action)) = &part.button
-                && plain_button(ui, label).clicked()
-            {
-                actions.push(action.clone());
+            if let Some((label, action)) = &part.button {
+                // What is missing is the next thing to do.
+                let missing = matches!(part.state, Readiness::Missing);
+                let button = if missing { primary_button(ui, label) } else { plain_button(ui, label) };
+                if button.clicked() {
+                    actions.push(action.clone());
+                }
             }
         });
     });

@@ -4,7 +4,7 @@ use egui::{Popup, PopupCloseBehavior, RichText, Ui, vec2};
 
 use super::icons::Icon;
 use super::state::{Action, SettingsTab, State};
-use super::timeline_view::{model_name, slicer_name};
+use super::timeline_view::{NO_SLICER, model_name, slicer_name};
 use super::tokens::{self, font, palette, size, space};
 use super::widgets::{chip, elided, icon_button, plain_button, primary_button, small, soft, strong};
 use super::words;
@@ -99,14 +99,17 @@ fn slicer_menu_ui(ui: &mut Ui, state: &mut State, actions: &mut Vec<Action>) {
         }
         Some(status) => {
             strong(ui, "Slicer is not connected");
-            soft(ui, status.problem.as_deref().unwrap_or("Start Slicer and switch its Web Server module on."));
+            soft(ui, NO_SLICER);
+            if let Some(problem) = status.problem.as_deref().filter(|_| state.progress.is_none()) {
+                small(ui, problem);
+            }
         }
         None => {
             strong(ui, "Looking for Slicer…");
         }
     }
     if let Some(progress) = &state.progress {
-        soft(ui, &format!("{}: {}", progress.what, progress.detail));
+        soft(ui, &words::progress(progress));
     }
     ui.add_space(space::SMALL);
     small(ui, "Address of Slicer's Web Server");

@@ -70,6 +70,17 @@ pub fn count(number: usize, one: &str, many: &str) -> String {
     if number == 1 { format!("1 {one}") } else { format!("{number} {many}") }
 }
 
+/// Plain text of a sentence that sets names in backticks.
+pub fn without_backticks(text: &str) -> String {
+    text.replace('`', "")
+}
+
+/// What is being set up, without saying its name twice.
+pub fn progress(progress: &super::state::Progress) -> String {
+    let (what, detail) = (&progress.what, &progress.detail);
+    if detail.to_lowercase().contains(&what.to_lowercase()) { detail.clone() } else { format!("{what}: {detail}") }
+}
+
 /// A difference of the scene in one line, for example `1 added, 2 changed`.
 pub fn difference(diff: &SceneDiff) -> String {
     let mut parts = Vec::new();

@@ -1,6 +1,6 @@
 //! A window without a native window around it, the far ends of its channels, and realistic event sequences.
 
-// Each test file uses its own part of this helper.
+// Each test file uses its own part of this module.
 #![allow(dead_code)]
 
 use std::path::{Path, PathBuf};
@@ -495,6 +495,9 @@ pub fn waiting_for_permission() -> Vec<TurnEvent> {
         user(1, "Load the sample chest CT"),
         stage(Role::Retriever, "searching…"),
         TurnEvent::Retrieved { hits: vec!["recipes/load-sample-data.md:1-30".into()], ms: 24.0 },
+        TurnEvent::Plan {
+            plan: Plan { task_summary: "Load the sample data set CTChest and show it.".into(), ..Plan::default() },
+        },
         TurnEvent::Code { attempt: 1, code: LOAD_CODE.into() },
         TurnEvent::Verdict { verdict: VerdictKind::Ask, findings: vec![finding()] },
         stage(Role::SafetyCritic, "waiting for you…"),
