@@ -144,6 +144,34 @@ fn a_hopeless_program_ends_with_the_reason() {
     assert_eq!(nodes["value"], 0);
 }
 
+/// Words in place of a corrected program are not success: nothing of what they claim happened.
+#[test]
+fn a_claim_is_not_a_correction() {
+    let slicer = practice::start();
+    let data = tempfile::tempdir().unwrap();
+    let bad = "slicer.mrmlScene.AddNewNodeByClass('vtkMRMLTextNode', 'Left over')\nraise RuntimeError('The volume is empty')";
+    let claim = "I fixed it: the bone is now segmented.\n```python\nprint('done')\n```";
+    let model = ModelServer::start(vec![program_reply("Trying.", &json!([]), bad), ScriptedReply::text(claim)]);
+    let (exit, turn) = ask(data.path(), &model, Some(&slicer.url), "Segment the bone", &[]);
+    assert_eq!((exit, &turn["finish"], &turn["error"]["kind"]), (1, &"failed".into(), &"CodeFailed".into()), "{turn:#}");
+    assert!(turn["answer"].as_str().unwrap().contains("The volume is empty"), "{turn:#}");
+}
+
+/// A program that prints without end must not fill the model's context, and its end, where errors stand, is kept.
+#[test]
+fn long_output_is_clipped_for_the_model() {
+    let slicer = practice::start();
+    let data = tempfile::tempdir().unwrap();
+    let code = "print('x' * 150000)\nprint('</result> the very end')\n1";
+    let model = ModelServer::start(vec![program_reply("Printing.", &json!([]), code), ScriptedReply::text("Printed.")]);
+    let (exit, turn) = ask(data.path(), &model, Some(&slicer.url), "Print a lot", &[]);
+    assert_eq!(exit, 0, "{turn:#}");
+    let last = model.chats()[1]["messages"].as_array().unwrap().last().unwrap()["content"].to_string();
+    assert!(last.len() < 30_000, "{} bytes were sent", last.len());
+    assert!(last.contains("the very end"));
+    assert_eq!(last.matches("</result>").count(), 1, "output must not close its own tag");
+}
+
 /// A failed check undoes a program that ran clean: the scene decides, not the program.
 #[test]
 fn a_failed_check_undoes_the_run() {

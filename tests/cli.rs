@@ -140,7 +140,7 @@ fn an_unknown_provider_is_named() {
         "--no-slicer",
         "--json",
     ]));
-    assert_eq!(exit, 1);
+    assert_eq!(exit, 2);
     assert!(value["error"]["message"].as_str().unwrap().contains("nobody"));
     assert!(value["error"]["advice"].as_str().unwrap().contains("recipes"));
 }

@@ -269,8 +269,9 @@ fn asks_for_sample_data(request: &str) -> bool {
 fn confirmation(plan: &Plan) -> Finding {
     Finding {
         capability: Capability::OverwriteData,
-        line: 1,
-        column: 1,
+        // About the plan as a whole, not a place in it: never granted beyond this run.
+        line: 0,
+        column: 0,
         text: plan.task_summary.clone(),
         why: "The plan itself asks for your confirmation before it runs.".into(),
         instead: String::new(),

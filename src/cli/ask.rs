@@ -4,7 +4,7 @@ use clap::Args;
 
 use super::console::{self, Console};
 use super::session::{self, PermissionArguments, Session, SlicerArguments, Start};
-use super::{Failure, Outcome, exit, runtime};
+use super::{Failure, Outcome, block_on, exit};
 use crate::engine::{Secret, Settings, SlicerTarget};
 use crate::store::Paths;
 
@@ -104,7 +104,7 @@ pub fn run(arguments: &Arguments, paths: &Paths, console: Console) -> Outcome {
         api_key: arguments.model.key()?,
         max_attempts: arguments.max_attempts,
     };
-    runtime()?.block_on(async {
+    block_on(async {
         let mut session = Session::start(start, console, arguments.permission.yes)?;
         let conversation = session.open(arguments.conversation.as_deref()).await?;
         let record = session.turn(&conversation, &arguments.text).await?;

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::console::{self, Console};
 use super::session::{self, Session, Start};
-use super::{Outcome, exit, runtime, window};
+use super::{Outcome, block_on, exit, window};
 use crate::engine::{Settings, SlicerTarget, TurnRecord};
 use crate::platform;
 use crate::store::Paths;
@@ -74,7 +74,7 @@ fn in_window(paths: &Paths, console: Console) -> Outcome {
 
 fn without_window(json: bool, paths: &Paths, console: Console) -> Outcome {
     let start = start(paths, console)?;
-    runtime()?.block_on(async {
+    block_on(async {
         let mut session = Session::start(start, console, false)?;
         let status = session.slicer_status().await?;
         let conversation = session.open(None).await?;

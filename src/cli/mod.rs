@@ -108,6 +108,7 @@ fn code_of(problem: &Problem) -> u8 {
     match problem.kind.as_str() {
         "NoSlicer" | "ExecOff" | "Network" | "NoKey" => exit::NO_CONNECTION,
         "Refused" => exit::REFUSED,
+        "BadRequest" => exit::USAGE,
         _ => exit::FAILED,
     }
 }
@@ -124,6 +125,10 @@ pub fn main() -> ExitCode {
         Ok(code) => ExitCode::from(code),
         Err(failure) => {
             eprintln!("{}", console::in_words(&failure.problem));
+            // Whoever asked for one object on stdout gets one, also when there is no result.
+            if std::env::args().any(|argument| argument == "--json") {
+                println!("{}", serde_json::json!({"error": failure.problem}));
+            }
             ExitCode::from(failure.code)
         }
     }
@@ -153,6 +158,15 @@ fn start_log(level: &str) {
     if log.try_init().is_err() {
         eprintln!("The log could not be started.");
     }
+}
+
+/// Runs a command that works with the engine. What is still at work in the background when it ends (a download that was
+/// given up) is not waited for.
+fn block_on(work: impl Future<Output = Outcome>) -> Outcome {
+    let runtime = runtime()?;
+    let outcome = runtime.block_on(work);
+    runtime.shutdown_timeout(std::time::Duration::from_secs(1));
+    outcome
 }
 
 /// A runtime for commands that work with the engine.

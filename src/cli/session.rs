@@ -136,16 +136,24 @@ impl Session {
     pub async fn turn(&mut self, conversation: &ConversationId, text: &str) -> Result<TurnRecord, Failure> {
         self.send(Command::Send { conversation: conversation.clone(), text: text.to_owned() }).await?;
         let mut record = TurnRecord::of(conversation);
+        let mut stopping = false;
         loop {
             let event = tokio::select! {
                 event = self.engine.events.recv() => event.ok_or_else(engine_gone)?,
                 signal = tokio::signal::ctrl_c() => {
                     signal.map_err(|error| anyhow::anyhow!(error))?;
-                    self.console.progress("Stopping…");
+                    if stopping {
+                        return Err(Failure::new(exit::FAILED, "Stopped", "Left without waiting for the turn to stop.", ""));
+                    }
+                    stopping = true;
+                    self.console.progress("Stopping… (again to leave at once)");
                     self.send(Command::Stop { conversation: conversation.clone() }).await?;
                     continue;
                 }
             };
+            if let Event::TurnLost { problem, .. } = event {
+                return Err(Failure { code: exit::FAILED, problem });
+            }
             let Event::Turn { event, .. } = &event else {
                 self.tell(&event);
                 continue;
@@ -243,6 +251,19 @@ pub fn turn_text(record: &TurnRecord) -> String {
     let touched: Vec<&str> = record.runs.iter().flat_map(|run| &run.touched).map(String::as_str).collect();
     if !touched.is_empty() {
         text.push_str(&format!("\nOnly the full Slicer has what this used: {}", touched.join(", ")));
+    }
+    match record.finish {
+        Some(Finish::Length) => {
+            text.push_str("\n(The answer was cut off at its largest length; nothing of it was run.)")
+        }
+        Some(Finish::ContentFilter) => text.push_str("\n(The provider's content filter stopped the answer.)"),
+        Some(Finish::Stopped) => text.push_str("\n(Stopped.)"),
+        _ => {}
+    }
+    if let Some(restored) = record.runs.last().and_then(|run| run.restored.as_ref())
+        && !restored.complete
+    {
+        text.push_str(&format!("\nThe scene may not be as it was before: {}", restored.missing.join("; ")));
     }
     if let Some(problem) = &record.error
         && !record.answer.contains(problem.message.trim_end_matches('.'))

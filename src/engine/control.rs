@@ -14,7 +14,7 @@ use super::session::{Job, NEW_TITLE, Session, title_from};
 use super::slicer_link::{SlicerLink, SlicerTarget, problem};
 use super::turns::{self, Shared, TurnOrder};
 use super::types::*;
-use crate::agent::TurnResult;
+use crate::agent::{HostError, TurnResult};
 use crate::store;
 
 /// How often Slicer is asked whether it is still there, while nothing else is going on.
@@ -42,7 +42,7 @@ impl Control {
     /// Works until the surface is gone or asks for the end.
     pub async fn run(mut self, mut commands: mpsc::Receiver<Command>, mut reports: mpsc::Receiver<Report>) {
         self.first_connection();
-        self.tell_settings().await;
+        self.tell_settings();
         self.tell_conversations().await;
         let mut poll = tokio::time::interval(STATUS_INTERVAL);
         poll.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -118,7 +118,10 @@ impl Control {
             Command::Send { conversation, text } => self.enqueue(conversation, Job::Message(text)).await,
             Command::RunCode { conversation, code } => self.enqueue(conversation, Job::Program(code)).await,
             Command::Unqueue { conversation, position } => self.unqueue(conversation, position).await,
-            Command::Stop { conversation } => self.stop(&conversation),
+            Command::Stop { conversation } => {
+                self.stop(&conversation);
+                self.tell_queue(&conversation).await;
+            }
             Command::Decide { conversation, request, decision } => {
                 self.decide(&conversation, &request, decision).await;
             }
@@ -151,6 +154,8 @@ impl Control {
     async fn open(&mut self, conversation: ConversationId) {
         let store = Arc::clone(&self.shared.store);
         let id = conversation.clone();
+        let events = self.shared.events.clone();
+        let _order = events.order().await;
         let read = tokio::task::spawn_blocking(move || {
             let summary = store.get(&id)?;
             let events = store.events(&id)?;
@@ -285,8 +290,23 @@ impl Control {
         let (shared, link, reports) = (Arc::clone(&self.shared), self.link.clone(), self.reports.clone());
         let told = conversation.clone();
         let with_slicer = self.target != SlicerTarget::None;
+        // A task of its own, so that even a panic in a turn is reported and the conversation goes on.
+        let turn = tokio::spawn(async move { turns::run(&shared, &link, with_slicer, order, host).await });
+        let (events, lost) = (self.shared.events.clone(), conversation.clone());
         tokio::spawn(async move {
-            let result = turns::run(&shared, &link, with_slicer, order, &host).await.map(Box::new);
+            let result = turn.await.unwrap_or_else(|error| Err(HostError(error.to_string())));
+            let result = match result {
+                Ok(result) => Some(Box::new(result)),
+                Err(error) => {
+                    let problem = Problem {
+                        kind: "Store".into(),
+                        message: error.to_string(),
+                        advice: "Look at the scene in Slicer: what ran last may not be recorded.".into(),
+                    };
+                    events.send(Event::TurnLost { conversation: lost, problem }).await;
+                    None
+                }
+            };
             // The loop is gone only when the program ends.
             drop(reports.send(Report::TurnDone { conversation, result }).await);
         });
@@ -327,7 +347,9 @@ impl Control {
             let message = "That question is no longer open.".to_owned();
             return self.report_problem("BadRequest", message, "The turn that asked it has ended.").await;
         };
-        let capabilities = question.findings.iter().map(|finding| finding.capability);
+        // Line 0 is a question about the plan as a whole: its answer holds for this run only.
+        let capabilities =
+            question.findings.iter().filter(|finding| finding.line > 0).map(|finding| finding.capability);
         match decision {
             Decision::AllowConversation => {
                 if let Some(session) = self.sessions.get_mut(conversation) {
@@ -365,9 +387,17 @@ impl Control {
                 return shared.events.send(Event::Problem { problem }).await;
             };
             match slicer.undo(&run).await {
+                Ok(report) if report.is_unknown() => {
+                    let problem = Problem {
+                        kind: "Undo".into(),
+                        message: "This run can no longer be undone: the connected Slicer does not remember it.".into(),
+                        advice: "Slicer was restarted, or more than 20 runs came after it. Nothing was changed.".into(),
+                    };
+                    shared.events.send(Event::Problem { problem }).await;
+                }
                 Ok(report) => {
                     let event = TurnEvent::Undone { run, report };
-                    if let Err(error) = store_and_show(&shared.store, &shared.events, &conversation, event).await {
+                    if let Err(error) = store_and_show(&shared.store, &shared.events, &conversation, event, &[]).await {
                         tracing::error!("{error}");
                     }
                     turns::tell_scene(&shared, &link).await;

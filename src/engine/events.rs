@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use tokio::sync::mpsc;
+use tokio::sync::{Mutex, MutexGuard, mpsc};
 
 use super::types::Event;
 
@@ -16,13 +16,14 @@ type Waker = Box<dyn Fn() + Send + Sync>;
 pub struct EventSender {
     sender: mpsc::Sender<Event>,
     waker: Arc<OnceLock<Waker>>,
+    order: Arc<Mutex<()>>,
 }
 
 impl EventSender {
     /// A sender and the surface's end.
     pub fn new() -> (Self, mpsc::Receiver<Event>) {
         let (sender, receiver) = mpsc::channel(CAPACITY);
-        (Self { sender, waker: Arc::default() }, receiver)
+        (Self { sender, waker: Arc::default(), order: Arc::default() }, receiver)
     }
 
     /// Called after each event, so that a window that sleeps draws again. The first registration holds.
@@ -30,6 +31,12 @@ impl EventSender {
         if self.waker.set(Box::new(waker)).is_err() {
             tracing::warn!("a second surface wanted to be woken; there can be one only");
         }
+    }
+
+    /// Held by whoever stores and tells a fact, and by whoever reads the history and tells it: so that the two come in
+    /// one order.
+    pub async fn order(&self) -> MutexGuard<'_, ()> {
+        self.order.lock().await
     }
 
     /// Sends one event. A surface that is gone needs none: the facts are stored.

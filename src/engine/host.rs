@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use super::events::EventSender;
 use super::types::{ConversationId, Decision, Event, Finding, StoredTurnEvent, TurnEvent};
 use crate::agent::{HostError, TurnHost};
-use crate::store::{Conversations, Paths, RunFolder};
+use crate::store::{Conversations, Paths, RunFolder, redact};
 
 /// A permission question that waits for the person.
 pub struct Question {
@@ -29,6 +29,8 @@ pub struct EngineHost {
     pub events: EventSender,
     pub questions: Questions,
     pub paths: Paths,
+    /// Keys that must not get into the history or the run folder.
+    pub secrets: Vec<String>,
     folder: OnceLock<Arc<RunFolder>>,
 }
 
@@ -42,19 +44,24 @@ impl EngineHost {
         questions: Questions,
         paths: Paths,
     ) -> Self {
-        Self { conversation, turn, store, events, questions, paths, folder: OnceLock::new() }
+        let (secrets, folder) = (Vec::new(), OnceLock::new());
+        Self { conversation, turn, store, events, questions, paths, secrets, folder }
     }
 }
 
-/// Stores a fact of a conversation, then shows it.
+/// Stores a fact of a conversation without these secrets, then shows it.
 pub async fn store_and_show(
     store: &Arc<Conversations>,
     events: &EventSender,
     conversation: &ConversationId,
     event: TurnEvent,
+    secrets: &[String],
 ) -> Result<(), HostError> {
+    let event = without(secrets, event).map_err(|error| HostError(error.to_string()))?;
     let value = serde_json::to_value(&event).map_err(|error| HostError(error.to_string()))?;
     let (store, id) = (Arc::clone(store), conversation.clone());
+    // Held until the fact is told: a surface that reads the history meanwhile must neither miss it nor get it twice.
+    let _order = events.order().await;
     let stored = tokio::task::spawn_blocking(move || store.append(&id, &value)).await;
     let (sequence, at_ms) =
         stored.map_err(|error| HostError(error.to_string()))?.map_err(|error| HostError(error.to_string()))?;
@@ -63,9 +70,32 @@ pub async fn store_and_show(
     Ok(())
 }
 
+/// The fact without these secrets: a key that a server, a program or the person put into a text stays out of the history.
+fn without(secrets: &[String], event: TurnEvent) -> serde_json::Result<TurnEvent> {
+    let secrets: Vec<&str> = secrets.iter().map(String::as_str).filter(|secret| secret.len() >= 8).collect();
+    if secrets.is_empty() {
+        return Ok(event);
+    }
+    let text = serde_json::to_string(&event)?;
+    let clean = redact(&text, &secrets);
+    if clean == text { Ok(event) } else { serde_json::from_str(&clean) }
+}
+
+/// Takes a question back when nobody waits for its answer any more: it must not grant anything later.
+struct OpenQuestion<'a> {
+    questions: &'a Questions,
+    request: &'a str,
+}
+
+impl Drop for OpenQuestion<'_> {
+    fn drop(&mut self) {
+        self.questions.lock().unwrap_or_else(PoisonError::into_inner).remove(self.request);
+    }
+}
+
 impl TurnHost for EngineHost {
     async fn emit(&self, event: TurnEvent) -> Result<(), HostError> {
-        store_and_show(&self.store, &self.events, &self.conversation, event).await
+        store_and_show(&self.store, &self.events, &self.conversation, event, &self.secrets).await
     }
 
     async fn ask(&self, request: String, findings: Vec<Finding>) -> Decision {
@@ -74,10 +104,10 @@ impl TurnHost for EngineHost {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .insert(request.clone(), Question { findings: findings.clone(), answer: sender });
+        let _open = OpenQuestion { questions: &self.questions, request: &request };
         let asked = self.emit(TurnEvent::PermissionAsked { request: request.clone(), findings }).await;
         if let Err(error) = asked {
             tracing::error!("a question could not be asked: {error}");
-            self.questions.lock().unwrap_or_else(PoisonError::into_inner).remove(&request);
             return Decision::Deny;
         }
         // A question that can no longer be answered is a question that was not allowed.
@@ -88,8 +118,11 @@ impl TurnHost for EngineHost {
         let folder = match self.folder.get() {
             Some(folder) => Arc::clone(folder),
             None => {
-                let (paths, turn) = (self.paths.clone(), self.turn);
-                let made = tokio::task::spawn_blocking(move || RunFolder::create(&paths, turn)).await;
+                let (paths, turn, secrets) = (self.paths.clone(), self.turn, self.secrets.clone());
+                let made = tokio::task::spawn_blocking(move || {
+                    RunFolder::create(&paths, turn).map(|folder| folder.hiding(secrets))
+                })
+                .await;
                 let made = made
                     .map_err(|error| HostError(error.to_string()))?
                     .map_err(|error| HostError(error.to_string()))?;
@@ -98,10 +131,14 @@ impl TurnHost for EngineHost {
         };
         let name = name.to_owned();
         let path = folder.path().join(&name);
-        tokio::task::spawn_blocking(move || folder.write_bytes(&name, &bytes))
-            .await
-            .map_err(|error| HostError(error.to_string()))?
-            .map_err(|error| HostError(error.to_string()))?;
+        tokio::task::spawn_blocking(move || match String::from_utf8(bytes) {
+            // Text is written without secrets; pictures as they are.
+            Ok(text) => folder.write_text(&name, &text),
+            Err(picture) => folder.write_bytes(&name, picture.as_bytes()),
+        })
+        .await
+        .map_err(|error| HostError(error.to_string()))?
+        .map_err(|error| HostError(error.to_string()))?;
         Ok(path)
     }
 

@@ -17,6 +17,7 @@ mod types;
 use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -25,7 +26,7 @@ use crate::agent::recipes::RecipeBook;
 use crate::knowledge::{Knowledge, KnowledgeError};
 use crate::llm::{Catalogue, CatalogueError};
 use crate::resources;
-use crate::store::{self, Conversations, Keys, Paths, StoreError};
+use crate::store::{self, Conversations, Keys, Paths, RunFolder, StoreError};
 
 pub use events::EventSender;
 pub use preferences::test_connection;
@@ -70,6 +71,22 @@ pub struct Engine {
     pub sender: EventSender,
 }
 
+/// Run folders are kept this long, and this many bytes of them.
+const KEEP_RUNS: (Duration, u64) = (Duration::from_secs(30 * 24 * 3600), 500_000_000);
+
+/// What the window does at its start: conversations that were deleted before are gone for good, old run folders too. A
+/// command beside an open window must not do it: "Restore" may still be on its screen.
+fn tidy(store: &Conversations, paths: &Paths) -> Result<(), StoreError> {
+    store.purge_deleted()?;
+    let paths = paths.clone();
+    tokio::task::spawn_blocking(move || {
+        if let Err(error) = RunFolder::prune(&paths, KEEP_RUNS.0, KEEP_RUNS.1) {
+            tracing::warn!("old run folders could not be removed: {error}");
+        }
+    });
+    Ok(())
+}
+
 /// Starts an engine on the current runtime.
 ///
 /// # Errors
@@ -81,7 +98,9 @@ pub fn start(options: EngineOptions) -> Result<Engine, EngineError> {
     let settings_are_fixed = options.settings.is_some();
     let settings = options.settings.unwrap_or(loaded.settings);
     let store = Arc::new(Conversations::open(&paths.database())?);
-    store.purge_deleted()?;
+    if !settings_are_fixed {
+        tidy(&store, &paths)?;
+    }
     let models = resources::text_with_override(paths.data(), "models.toml").unwrap_or_default();
     let (recipes, damaged) = RecipeBook::open(Some(paths.data()))?;
     for error in damaged {

@@ -11,23 +11,26 @@ use crate::llm::{self, Catalogue};
 use crate::store::{self, Keys};
 
 impl Control {
-    pub(super) async fn tell_settings(&self) {
-        let catalogue = &self.shared.catalogue;
-        let providers = catalogue
-            .providers()
-            .iter()
-            .map(|provider| ProviderChoice {
-                id: provider.id.clone(),
-                name: provider.name.clone(),
-                base_url: provider.base_url.clone(),
-                key_variable: provider.key_variable.clone(),
-                needs_key: provider.needs_key,
-                models: catalogue.models(&provider.id).map(|model| model.id.clone()).collect(),
-            })
-            .collect();
-        let (_, key) = turns::key_of(catalogue, &self.shared.keys, &self.settings.model.provider).await;
-        let settings = Box::new(self.settings.clone());
-        self.shared.events.send(Event::Settings { settings, providers, key }).await;
+    /// Tells the settings. The keyring may make the person wait, so it is asked outside the loop.
+    pub(super) fn tell_settings(&self) {
+        let (shared, settings) = (Arc::clone(&self.shared), self.settings.clone());
+        tokio::spawn(async move {
+            let catalogue = &shared.catalogue;
+            let providers = catalogue
+                .providers()
+                .iter()
+                .map(|provider| ProviderChoice {
+                    id: provider.id.clone(),
+                    name: provider.name.clone(),
+                    base_url: provider.base_url.clone(),
+                    key_variable: provider.key_variable.clone(),
+                    needs_key: provider.needs_key,
+                    models: catalogue.models(&provider.id).map(|model| model.id.clone()).collect(),
+                })
+                .collect();
+            let (_, key) = turns::key_of(catalogue, &shared.keys, &settings.model.provider).await;
+            shared.events.send(Event::Settings { settings: Box::new(settings), providers, key }).await;
+        });
     }
 
     pub(super) async fn save_settings(&mut self, settings: Settings) {
@@ -46,7 +49,7 @@ impl Control {
                 self.report_problem("Store", message, "They hold until the program ends.").await;
             }
         }
-        self.tell_settings().await;
+        self.tell_settings();
         if reconnect {
             let url = self.settings.slicer.url.clone();
             self.connect(url);
@@ -65,7 +68,7 @@ impl Control {
             let advice = "The key is kept until the program ends. It can also come from the environment variable.";
             self.report_problem("NoKey", message, advice).await;
         }
-        self.tell_settings().await;
+        self.tell_settings();
     }
 
     pub(super) async fn remove_key(&mut self, provider: String) {
@@ -79,7 +82,7 @@ impl Control {
         if let Some(message) = problem {
             self.report_problem("NoKey", message, "Remove it with the system's own keyring program.").await;
         }
-        self.tell_settings().await;
+        self.tell_settings();
     }
 
     pub(super) fn test_connection(&mut self, settings: Settings, key: Option<Secret>) {

@@ -1,6 +1,7 @@
 //! The engine's connection to Slicer: which one, whether it answers, and the practice Slicer that we may have started.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex as StdMutex, PoisonError};
 
 use tokio::sync::Mutex;
@@ -33,6 +34,8 @@ struct Link {
 pub struct SlicerLink {
     link: Arc<Mutex<Link>>,
     practice: Arc<StdMutex<Option<PracticeProcess>>>,
+    /// Counts the choices of a Slicer.
+    generation: Arc<AtomicU64>,
     events: EventSender,
     practice_folder: PathBuf,
     /// The program to start as the bridge; `None`: this one.
@@ -42,11 +45,20 @@ pub struct SlicerLink {
 impl SlicerLink {
     /// A link that is not connected yet.
     pub fn new(events: EventSender, practice_folder: PathBuf, executable: Option<PathBuf>) -> Self {
-        Self { link: Arc::default(), practice: Arc::default(), events, practice_folder, executable }
+        Self {
+            link: Arc::default(),
+            practice: Arc::default(),
+            generation: Arc::default(),
+            events,
+            practice_folder,
+            executable,
+        }
     }
 
     /// Goes to another Slicer. The bridge starts even when Slicer is not there; whether it is shows in the status.
     pub async fn connect(&self, url: String) -> SlicerStatus {
+        // The choice that was made last counts, not the connection that came up last.
+        let ticket = self.generation.fetch_add(1, Ordering::SeqCst) + 1;
         let options = ConnectOptions {
             bridge: BridgeCommand::BuiltIn { slicer_url: url.clone() },
             executable: self.executable.clone(),
@@ -54,6 +66,9 @@ impl SlicerLink {
         let connected = Slicer::connect(options).await;
         {
             let mut link = self.link.lock().await;
+            if ticket != self.generation.load(Ordering::SeqCst) {
+                return link.status.clone();
+            }
             link.url = url.clone();
             match connected {
                 Ok(slicer) => link.slicer = Some(slicer),
@@ -80,6 +95,10 @@ impl SlicerLink {
             },
         };
         let mut link = self.link.lock().await;
+        if link.url != status.url && link.slicer.is_some() {
+            // Another Slicer was chosen while this one was asked.
+            return link.status.clone();
+        }
         let differs = link.status != status;
         link.status = status.clone();
         drop(link);
@@ -118,6 +137,9 @@ impl SlicerLink {
     /// # Errors
     /// What the person must do, when it cannot be started.
     pub async fn start_practice(&self) -> Result<SlicerStatus, Problem> {
+        if let Some(url) = self.running_practice() {
+            return Ok(self.connect(url).await);
+        }
         let what = "Practice Slicer".to_owned();
         let (sender, mut lines) = tokio::sync::mpsc::unbounded_channel::<String>();
         let folder = self.practice_folder.clone();
@@ -145,9 +167,20 @@ impl SlicerLink {
             Ok(Err(error)) => Err(failed(error.to_string())),
             Err(error) => Err(failed(format!("The practice Slicer's starter failed: {error}"))),
         };
+        if let Err(problem) = &outcome {
+            let mut link = self.link.lock().await;
+            link.status = SlicerStatus { problem: Some(problem.message.clone()), ..SlicerStatus::default() };
+        }
         let detail = outcome.as_ref().map_or_else(|problem| problem.message.clone(), |status| status.url.clone());
         self.events.send(Event::Progress { what, detail, done: true }).await;
         outcome
+    }
+
+    /// The practice Slicer that we started and that still runs: its scene must not be lost by starting another.
+    fn running_practice(&self) -> Option<String> {
+        let mut practice = self.practice.lock().unwrap_or_else(PoisonError::into_inner);
+        let process = practice.as_mut()?;
+        process.is_running().then(|| process.url.clone())
     }
 
     /// Ends what we started.

@@ -13,7 +13,7 @@ use super::session::Job;
 use super::slicer_link::{SlicerLink, problem};
 use super::types::*;
 use crate::agent::recipes::{PendingRecipe, RecipeBook, RecipeContext};
-use crate::agent::{Brain, Limits, PastTurn, TurnContext, TurnHost, TurnResult, run_turn};
+use crate::agent::{Brain, HostError, Limits, PastTurn, TurnContext, TurnHost, TurnResult, run_turn};
 use crate::knowledge::Knowledge;
 use crate::llm::{self, Catalogue, Endpoint};
 use crate::safety::Policy;
@@ -63,21 +63,28 @@ pub fn read_events(stored: Vec<StoredEvent>) -> Vec<StoredTurnEvent> {
     events
 }
 
-/// Runs a turn. `None` when its facts could not be stored.
+/// Runs a turn.
+///
+/// # Errors
+/// When its facts could not be stored.
 pub async fn run(
     shared: &Arc<Shared>,
     link: &SlicerLink,
     with_slicer: bool,
     order: TurnOrder,
-    host: &EngineHost,
-) -> Option<TurnResult> {
+    mut host: EngineHost,
+) -> Result<TurnResult, HostError> {
     // A request typed while the practice Slicer still starts must not fail for that.
     tokio::select! {
         () = shared.connected_once.cancelled() => {}
         () = order.cancel.cancelled() => {}
     }
     let (slicer, slicer_problem) = if with_slicer {
-        match link.for_turn().await {
+        let found = tokio::select! {
+            found = link.for_turn() => found,
+            () = order.cancel.cancelled() => Err(None),
+        };
+        match found {
             Ok(slicer) => (Some(slicer), None),
             Err(problem) => (None, problem),
         }
@@ -85,6 +92,9 @@ pub async fn run(
         (None, None)
     };
     let endpoint = endpoint(&shared.catalogue, &shared.keys, shared.api_key.as_ref(), &order.settings).await;
+    if let Ok(Some(Endpoint { api_key: Some(key), .. })) = &endpoint {
+        host.secrets.push(key.clone());
+    }
     let client;
     let brain = match (&order.job, &endpoint) {
         (Job::Program(code), _) => Brain::Given { code: code.clone() },
@@ -102,9 +112,9 @@ pub async fn run(
                     max_output: order.settings.model.max_output,
                 }
             }
-            Err(error) => return refuse(host, &order, text, llm_problem(&error)).await,
+            Err(error) => return refuse(&host, &order, text, llm_problem(&error)).await,
         },
-        (Job::Message(text), Err(problem)) => return refuse(host, &order, text, problem.clone()).await,
+        (Job::Message(text), Err(problem)) => return refuse(&host, &order, text, problem.clone()).await,
     };
     let context = TurnContext {
         brain,
@@ -118,26 +128,15 @@ pub async fn run(
         data_folder: Some(shared.paths.data()),
         cancel: order.cancel.clone(),
     };
-    let outcome = run_turn(order.number, &order.job.text(), &order.history, &context, host).await;
-    outcome.inspect_err(|error| tracing::error!("{error}")).ok()
+    run_turn(order.number, &order.job.text(), &order.history, &context, &host).await
 }
 
 /// A turn that cannot start: its message and the reason are facts like any other.
-async fn refuse(host: &EngineHost, order: &TurnOrder, text: &str, problem: Problem) -> Option<TurnResult> {
-    let finished = TurnEvent::Finished {
-        finish: Finish::Failed,
-        error: Some(problem),
-        timings: Timings::default(),
-        run_folder: None,
-    };
-    let facts = [TurnEvent::UserMessage { turn: order.number, text: text.to_owned() }, finished];
-    for fact in facts {
-        if let Err(error) = host.emit(fact).await {
-            tracing::error!("{error}");
-            return None;
-        }
-    }
-    Some(TurnResult { past: PastTurn { request: text.to_owned(), ..PastTurn::default() }, ..TurnResult::default() })
+async fn refuse(host: &EngineHost, order: &TurnOrder, text: &str, problem: Problem) -> Result<TurnResult, HostError> {
+    host.emit(TurnEvent::UserMessage { turn: order.number, text: text.to_owned() }).await?;
+    let (finish, timings) = (Finish::Failed, Timings::default());
+    host.emit(TurnEvent::Finished { finish, error: Some(problem), timings, run_folder: None }).await?;
+    Ok(TurnResult { past: PastTurn { request: text.to_owned(), ..PastTurn::default() }, ..TurnResult::default() })
 }
 
 fn policy(shared: &Shared, order: &TurnOrder) -> Policy {

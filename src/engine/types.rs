@@ -161,6 +161,11 @@ pub enum Event {
         conversation: ConversationId,
         queued: Vec<String>,
     },
+    /// A turn ended without its last fact, because facts could no longer be stored. Nothing more of it will come.
+    TurnLost {
+        conversation: ConversationId,
+        problem: Problem,
+    },
     Title {
         conversation: ConversationId,
         title: String,

@@ -179,3 +179,13 @@ fn verdicts_read_as_the_command_line_promises() {
     assert!("fly".parse::<Capability>().is_err());
     assert_eq!(kind(""), VerdictKind::Allow);
 }
+
+/// Many harmless findings before a harmful one must not push it out of the verdict, nor out of the list.
+#[test]
+fn a_harmful_line_is_found_behind_many_harmless_ones() {
+    let noise = "    slicer.util.clickAndDrag(None)\n".repeat(400);
+    let code = format!("def never():\n{noise}\nimport subprocess\nsubprocess.run(['ls'])\n");
+    let verdict = validate(&code, &Policy::default());
+    assert_eq!(verdict.verdict, VerdictKind::Block);
+    assert!(verdict.findings.iter().any(|finding| finding.capability == Capability::Process));
+}

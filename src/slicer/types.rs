@@ -228,6 +228,16 @@ pub struct RestoreReport {
     pub also_undone: Vec<String>,
 }
 
+impl RestoreReport {
+    /// Whether the helper knows nothing of the run that was to be undone: nothing was put back then.
+    pub fn is_unknown(&self) -> bool {
+        !self.complete && self.also_undone.is_empty() && self.missing == [UNKNOWN_RUN]
+    }
+}
+
+/// What the helper says of a run that it has no checkpoint of (`resources/slicer/checkpoint.py`).
+const UNKNOWN_RUN: &str = "this run can no longer be undone";
+
 /// The result of one guarded run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]

@@ -6,8 +6,8 @@
 use std::collections::{HashMap, VecDeque};
 
 use crate::engine::{
-    Command, ConversationId, ConversationSummary, Event, KeyOrigin, Problem, ProviderChoice, SceneSnapshot, Secret,
-    Settings, SlicerStatus, TurnEvent,
+    Command, ConversationId, ConversationSummary, Event, Finish, KeyOrigin, Problem, ProviderChoice, SceneSnapshot,
+    Secret, Settings, SlicerStatus, StoredTurnEvent, Timings, TurnEvent,
 };
 
 pub use super::action::*;
@@ -156,6 +156,13 @@ impl State {
             }
             Event::Queue { conversation, queued } if self.is_current(&conversation) => self.queued = queued,
             Event::Turn { .. } | Event::Queue { .. } => {}
+            Event::TurnLost { conversation, problem } if self.is_current(&conversation) => {
+                // Shown like any end of a turn; only the history does not have it.
+                let (finish, timings) = (Finish::Failed, Timings::default());
+                let event = TurnEvent::Finished { finish, error: Some(problem), timings, run_folder: None };
+                self.timeline.apply(&StoredTurnEvent { sequence: 0, at_ms: self.now_ms, event });
+            }
+            Event::TurnLost { problem, .. } => self.toast_problem(problem),
             Event::Title { conversation, title } => self.set_title(&conversation, title),
             Event::Slicer { status } => {
                 self.set_slicer(status);
