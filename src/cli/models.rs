@@ -60,7 +60,11 @@ pub fn list(arguments: &ListArguments, paths: &Paths) -> Outcome {
             console::print_text(&format!("{} ({})", provider.name, provider.id))?;
             for model in models {
                 let context = model.context.map_or_else(String::new, |tokens| format!("  context {tokens} tokens"));
-                console::print_text(&format!("  {}{context}", model.id))?;
+                let prices = model.prices.as_ref().map_or_else(
+                    || "  price unknown".to_owned(),
+                    |prices| format!("  {} in, {} out USD per million tokens ({})", prices.input, prices.output, prices.date),
+                );
+                console::print_text(&format!("  {}{context}{prices}", model.id))?;
             }
         }
     }

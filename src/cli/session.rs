@@ -270,5 +270,5 @@ pub fn turn_text(record: &TurnRecord) -> String {
     {
         text.push_str(&format!("\n{}", console::in_words(problem)));
     }
-    text
+    text.trim_start().to_owned()
 }

@@ -90,10 +90,16 @@ impl SlicerError {
             return Self::Busy { what: said };
         }
         if has(&["connection error", "refused", "not running", "http error 404", "invalid json", "cannot be reached"]) {
-            return Self::NoSlicer { said };
+            return Self::NoSlicer { said: without_advice(&said) };
         }
         Self::Answer { said }
     }
+}
+
+/// What happened, without the label and the advice that our own bridge gives with it: the advice is ours to give.
+fn without_advice(said: &str) -> String {
+    let said = said.strip_prefix("Connection error: ").unwrap_or(said);
+    said.split(" Start 3D Slicer").next().unwrap_or(said).trim().to_owned()
 }
 
 /// The first 400 characters, in one line.
@@ -108,6 +114,17 @@ pub(super) fn shorten(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The person reads once what to do, not twice.
+    #[test]
+    fn advice_is_given_once() {
+        let text = "Connection error: Slicer's Web Server is not running at http://127.0.0.1:2016/slicer. Start 3D Slicer, open it.";
+        let error = SlicerError::from_text(text);
+        assert_eq!(error.kind(), "NoSlicer");
+        let shown = format!("{error} {}", error.advice());
+        assert_eq!(shown.matches("Start 3D Slicer").count(), 1, "{shown}");
+        assert!(shown.starts_with("No Slicer answers: Slicer's Web Server is not running at"), "{shown}");
+    }
 
     /// Each bridge words a cause in its own way; the person gets the same advice. The texts are what bridges were seen to
     /// say.
