@@ -39,7 +39,8 @@ pub(super) fn folder_of(practice: &Path) -> PathBuf {
 pub(super) fn ready(environment: &Path) -> Option<PathBuf> {
     let python = platform::venv_python(environment);
     let marked = fs::read_to_string(environment.join(MARK)).is_ok_and(|installed| installed == requirements());
-    (marked && python.exists()).then_some(python)
+    // A Python that this account may not look at is no reason to make the environment anew: only one that is gone is.
+    (marked && !matches!(python.try_exists(), Ok(false))).then_some(python)
 }
 
 /// Makes the environment if it is not there, and gives its Python. The caller holds the set-up lock.
