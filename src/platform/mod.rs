@@ -5,9 +5,9 @@ mod packages;
 mod process;
 mod python;
 
-pub use packages::{PackageError, ensure, install_command, missing};
-pub use process::{ChildGuard, has_display, is_alive, open_folder};
-pub use python::{Python, PythonError, find_python, look_for_python, venv_python};
+pub use packages::{PackageError, ensure, ensure_unless, install_command, missing};
+pub use process::{ChildGuard, StepEnd, has_display, is_alive, open_folder, run_step};
+pub use python::{Python, PythonError, find_python, find_python_unless, look_for_python, venv_python};
 
 use std::path::Path;
 

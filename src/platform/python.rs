@@ -20,7 +20,7 @@ pub struct Python {
 #[derive(Debug, thiserror::Error)]
 pub enum PythonError {
     #[error(
-        "no Python 3.10 to 3.13 was found{seen}. Install one (python.org, or your package manager), then try again"
+        "No Python 3.10 to 3.13 that can make virtual environments was found{seen}. Install one (python.org, or your package manager), then try again"
     )]
     NotFound {
         /// What was found instead, with a leading " (…)", or empty.
@@ -41,14 +41,22 @@ pub fn venv_python(environment: &Path) -> PathBuf {
 /// # Errors
 /// [`PythonError`] with what to install.
 pub fn find_python(progress: &dyn Fn(&str)) -> Result<Python, PythonError> {
+    find_python_unless(progress, &|| false)
+}
+
+/// As [`find_python`]; an installation is stopped when `cancelled` says so, see [`packages::ensure_unless`].
+///
+/// # Errors
+/// [`PythonError`], also [`PackageError::Cancelled`].
+pub fn find_python_unless(progress: &dyn Fn(&str), cancelled: &dyn Fn() -> bool) -> Result<Python, PythonError> {
     let mut seen = Vec::new();
     if let Some(found) = search(&mut seen) {
         return Ok(found);
     }
     if seen.is_empty() && cfg!(target_os = "linux") {
-        packages::install_one("python", progress)?;
+        packages::install_one("python", progress, cancelled)?;
     } else if seen.iter().any(|candidate| candidate.supported) && cfg!(target_os = "linux") {
-        packages::install_one("python-venv", progress)?;
+        packages::install_one("python-venv", progress, cancelled)?;
     }
     look_for_python()
 }

@@ -4,7 +4,7 @@
 //! but a cancelled run never waits: it leaves a stop file that the watchdog inside Slicer sees. Replies carry the id of
 //! their request, because Slicer can give the reply of one request to another; a swapped one is asked for again.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex as StdMutex, PoisonError};
 use std::time::Duration;
 
@@ -48,6 +48,8 @@ struct Inner {
     /// Held by the call that is on its way.
     turn: Mutex<()>,
     last_status: StdMutex<Option<SlicerStatus>>,
+    /// Where the stop files of runs are.
+    stop_folder: PathBuf,
 }
 
 impl std::fmt::Debug for Slicer {
@@ -63,7 +65,7 @@ impl Slicer {
     /// [`SlicerError::BridgeStart`].
     pub async fn connect(options: ConnectOptions) -> Result<Self, SlicerError> {
         let label = options.label();
-        Self::new(BridgeClient::start(options).await?, label)
+        Self::new(BridgeClient::start(options).await?, label, std::env::temp_dir())
     }
 
     /// A Slicer behind an MCP server at the other end of `transport`.
@@ -75,13 +77,12 @@ impl Slicer {
         T: IntoTransport<RoleClient, E, A>,
         E: std::error::Error + Send + Sync + 'static,
     {
-        Self::new(BridgeClient::over(transport).await?, label.to_owned())
+        Self::new(BridgeClient::over(transport).await?, label.to_owned(), std::env::temp_dir())
     }
 
-    fn new(bridge: BridgeClient, label: String) -> Result<Self, SlicerError> {
-        let helper = Helper::embedded()?;
-        let inner = Inner { bridge, helper, label, turn: Mutex::new(()), last_status: StdMutex::new(None) };
-        Ok(Self { inner: Arc::new(inner) })
+    fn new(bridge: BridgeClient, label: String, stop_folder: PathBuf) -> Result<Self, SlicerError> {
+        let (helper, turn, last_status) = (Helper::embedded()?, Mutex::new(()), StdMutex::new(None));
+        Ok(Self { inner: Arc::new(Inner { bridge, helper, label, turn, last_status, stop_folder }) })
     }
 
     /// Version and number of nodes. While a call of ours is on its way the last known status is given at once.
@@ -123,14 +124,15 @@ impl Slicer {
     /// [`SlicerError::Busy`] when Slicer did not answer after the limit, or within 2 s after a stop; any other
     /// [`SlicerError`].
     pub async fn run(&self, mut request: RunRequest, cancel: &CancellationToken) -> Result<RunOutcome, SlicerError> {
-        let mut stop = StopFile::new();
-        request.stop_path = Some(stop.path.to_string_lossy().into_owned());
         let limit = Duration::from_millis(request.timeout_ms) + RUN_GRACE;
         let turn = tokio::select! {
             biased;
             () = cancel.cancelled() => return Ok(stopped_before(&request)),
             turn = self.inner.turn.lock() => turn,
         };
+        // Only a run that is sent has one: what never began needs no file to stop it.
+        let mut stop = StopFile::new(&self.inner.stop_folder);
+        request.stop_path = Some(stop.path.to_string_lossy().into_owned());
         let mut run = std::pin::pin!(self.exchange("run", json!({"run": request}), limit));
         let answer = tokio::select! {
             answer = &mut run => answer,
@@ -243,16 +245,17 @@ fn stopped_before(request: &RunRequest) -> RunOutcome {
     }
 }
 
-/// The file that stops a run as soon as it exists. A run that is given up leaves it there.
+/// The file that stops a run as soon as it exists. A run that is given up leaves it there, because it may still be busy
+/// and must end as soon as it can; it cannot be told from here when it does.
 struct StopFile {
     path: PathBuf,
     done: bool,
 }
 
 impl StopFile {
-    fn new() -> Self {
+    fn new(folder: &Path) -> Self {
         let name = format!("slicer-ai-agent-stop-{}", uuid::Uuid::new_v4().simple());
-        Self { path: std::env::temp_dir().join(name), done: false }
+        Self { path: folder.join(name), done: false }
     }
 
     fn raise(&self) {
@@ -276,5 +279,79 @@ impl Drop for StopFile {
         {
             tracing::debug!(%error, "the stop file could not be removed");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rmcp::model::{CallToolRequestParams, CallToolResponse, ServerCapabilities, ServerConfig};
+    use rmcp::service::RequestContext;
+    use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt};
+
+    use super::*;
+
+    /// A bridge that takes code and never answers.
+    struct Mute;
+
+    impl ServerHandler for Mute {
+        fn get_info(&self) -> ServerConfig {
+            let mut info = ServerConfig::default();
+            info.capabilities = ServerCapabilities::builder().enable_tools().build();
+            info
+        }
+
+        async fn call_tool(
+            &self,
+            _request: CallToolRequestParams,
+            _context: RequestContext<RoleServer>,
+        ) -> Result<CallToolResponse, ErrorData> {
+            std::future::pending().await
+        }
+    }
+
+    async fn connected(stop_folder: &Path) -> Slicer {
+        let (ours, theirs) = tokio::io::duplex(64 * 1024);
+        tokio::spawn(async move {
+            let running = Mute.serve(theirs).await.expect("the handshake");
+            running.waiting().await.expect("the bridge runs");
+        });
+        let bridge = BridgeClient::over(ours).await.expect("the handshake");
+        Slicer::new(bridge, "a test".into(), stop_folder.to_owned()).expect("the helper is embedded")
+    }
+
+    fn files(folder: &Path) -> usize {
+        std::fs::read_dir(folder).unwrap().count()
+    }
+
+    fn request() -> RunRequest {
+        RunRequest { id: "r1".into(), code: "pass".into(), timeout_ms: 60_000, ..RunRequest::default() }
+    }
+
+    /// A run that was never sent leaves nothing in the temporary folder: neither cancelled nor dropped before its turn.
+    #[tokio::test]
+    async fn a_run_before_its_turn_leaves_no_stop_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let slicer = connected(folder.path()).await;
+        let turn = slicer.inner.turn.lock().await;
+        let cancel = CancellationToken::new();
+        let waiting = slicer.run(request(), &cancel);
+        assert!(tokio::time::timeout(Duration::from_millis(50), waiting).await.is_err(), "it waits for its turn");
+        assert_eq!(files(folder.path()), 0, "dropped while it waited");
+        cancel.cancel();
+        let outcome = slicer.run(request(), &cancel).await.unwrap();
+        assert_eq!(outcome.error.map(|error| error.kind).as_deref(), Some("Stopped"));
+        assert_eq!(files(folder.path()), 0, "cancelled while it waited");
+        drop(turn);
+    }
+
+    /// A run that is under way when its future is dropped is stopped inside Slicer.
+    #[tokio::test]
+    async fn a_run_under_way_is_stopped_when_it_is_dropped() {
+        let folder = tempfile::tempdir().unwrap();
+        let slicer = connected(folder.path()).await;
+        let cancel = CancellationToken::new();
+        let run = slicer.run(request(), &cancel);
+        assert!(tokio::time::timeout(Duration::from_millis(200), run).await.is_err(), "it is under way");
+        assert_eq!(files(folder.path()), 1);
     }
 }
