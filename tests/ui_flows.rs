@@ -613,6 +613,26 @@ fn reading_above_stays_put_until_something_is_sent() {
     bench.harness.get_by_label_contains("from elsewhere");
 }
 
+/// A server of one's own may ask for a key; without a field for it there would be no way to give one.
+#[test]
+fn a_server_that_needs_no_key_can_be_given_one() {
+    let mut bench = Bench::new(1000.0, 800.0, false);
+    let Event::Settings { settings, providers, .. } = settings_event(false, "ollama") else { panic!("settings") };
+    bench.tell(Event::Settings { settings, providers, key: KeyOrigin::NotNeeded });
+    bench.open("", Vec::new());
+    bench.harness.get_by_label("Settings").click();
+    bench.settle();
+    bench.take_commands();
+    bench.harness.get_by_label("No key is needed.");
+    bench.harness.get_by_label("API key to save").click();
+    bench.harness.run_steps(1);
+    bench.harness.get_by_label("API key to save").type_text("mine");
+    bench.harness.run_steps(2);
+    bench.harness.get_by_label("Save").click();
+    bench.harness.run_steps(2);
+    assert!(matches!(&bench.take_commands()[..], [Command::SetKey { provider, .. }] if provider == "ollama"));
+}
+
 /// From "no Slicer" to a scene that changes, with one press.
 #[test]
 fn a_request_that_failed_without_slicer_goes_on_when_the_practice_slicer_is_there() {
