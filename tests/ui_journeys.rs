@@ -6,7 +6,9 @@ mod ui_support;
 use egui::{Key, Modifiers};
 use egui_kittest::kittest::Queryable;
 use slicer_ai_agent::engine::{Command, Event, Finish, KeyOrigin, StoredTurnEvent, TurnEvent};
-use ui_support::{Bench, CONVERSATION, connected, disconnected, failed_without_slicer, settings_event, stored};
+use ui_support::{
+    Bench, CONVERSATION, connected, disconnected, failed_without_slicer, realistic, settings_event, stored,
+};
 
 fn sent(commands: &[Command]) -> Vec<&str> {
     let texts = commands.iter().filter_map(|command| match command {
@@ -110,4 +112,18 @@ fn a_request_that_failed_without_slicer_goes_on_when_the_practice_slicer_is_ther
     bench.tell(Event::Slicer { status: connected() });
     bench.settle();
     assert!(bench.take_commands().is_empty(), "it is sent once");
+}
+
+/// What a person presses must stay under the pointer, also at the end of the list.
+#[test]
+fn a_card_that_is_opened_stays_where_it_was_pressed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut bench = Bench::new(1000.0, 900.0, false);
+    bench.open("Bones", realistic(folder.path()));
+    let place = |bench: &Bench| bench.harness.get_by_label_contains("Plan: ").rect().top();
+    let before = place(&bench);
+    bench.harness.get_by_label_contains("Plan: ").click();
+    bench.settle();
+    bench.harness.get_by_label_contains("Risk:");
+    assert!((place(&bench) - before).abs() < 2.0, "it moved from {before} to {}", place(&bench));
 }
