@@ -9,8 +9,8 @@ use slicer_ai_agent::engine::{
 };
 use slicer_ai_agent::ui::EXAMPLES;
 use ui_support::{
-    Bench, CONVERSATION, bone_report, connected, conversations, disconnected, failed_without_slicer, four_up,
-    providers, realistic, running, settings_event, stored, waiting_for_permission,
+    Bench, CONVERSATION, bone_report, connected, conversations, four_up, providers, realistic, running, settings_event,
+    stored, waiting_for_permission,
 };
 
 fn sent(commands: &[Command]) -> Vec<&str> {
@@ -560,77 +560,4 @@ fn a_key_origin_is_told_in_words() {
     bench.harness.get_by_label("Settings").click();
     bench.settle();
     bench.harness.get_by_label("No key is set. Save one here, or set OPENAI_API_KEY.");
-}
-
-/// Whoever reads above is not moved by what arrives, and finds the way back; sending goes there by itself.
-#[test]
-fn reading_above_stays_put_until_something_is_sent() {
-    let mut facts = Vec::new();
-    for turn in 1..=40 {
-        facts.push(TurnEvent::UserMessage { turn, text: format!("question {turn}") });
-        facts.push(TurnEvent::TextDelta { text: format!("Answer {turn}.") });
-        facts.push(TurnEvent::Finished {
-            finish: slicer_ai_agent::engine::Finish::Answer,
-            error: None,
-            timings: Default::default(),
-            run_folder: None,
-        });
-    }
-    let mut bench = Bench::new(1000.0, 800.0, false);
-    bench.open("Long", facts);
-    bench.harness.run_steps(20);
-    assert!(bench.harness.query_by_label("Go to the newest").is_none(), "the end is in sight");
-    let scroll = |bench: &mut Bench| {
-        bench.harness.hover_at(egui::pos2(600.0, 400.0));
-        for _ in 0..6 {
-            let delta = egui::vec2(0.0, 200.0);
-            bench.harness.event(egui::Event::MouseWheel {
-                unit: egui::MouseWheelUnit::Point,
-                delta,
-                modifiers: Modifiers::NONE,
-                phase: egui::TouchPhase::Move,
-                source: egui::MouseWheelSource::Wheel,
-            });
-            bench.harness.run_steps(10);
-        }
-    };
-    scroll(&mut bench);
-    assert!(bench.harness.query_by_label_contains("question 40").is_none(), "the end is out of sight");
-    let event = stored(vec![TurnEvent::UserMessage { turn: 41, text: "from elsewhere".into() }]).remove(0);
-    let event = slicer_ai_agent::engine::StoredTurnEvent { sequence: 900, ..event };
-    bench.tell(Event::Turn { conversation: CONVERSATION.into(), event });
-    bench.harness.run_steps(10);
-    assert!(bench.harness.query_by_label_contains("from elsewhere").is_none(), "the text stays under the eye");
-    bench.harness.get_by_label("Go to the newest, still running").click();
-    bench.harness.run_steps(10);
-    bench.harness.get_by_label_contains("from elsewhere");
-    scroll(&mut bench);
-    assert!(bench.harness.query_by_label_contains("from elsewhere").is_none());
-    bench.harness.get_by_label("Message").type_text("next");
-    bench.harness.run_steps(2);
-    bench.harness.key_press(Key::Enter);
-    bench.harness.run_steps(10);
-    bench.harness.get_by_label_contains("from elsewhere");
-}
-
-/// From "no Slicer" to a scene that changes, with one press.
-#[test]
-fn a_request_that_failed_without_slicer_goes_on_when_the_practice_slicer_is_there() {
-    let mut bench = Bench::new(1000.0, 800.0, false);
-    bench.tell(Event::Slicer { status: disconnected() });
-    bench.open("Load", failed_without_slicer());
-    bench.take_commands();
-    bench.harness.get_by_label("Start the practice Slicer").click();
-    bench.settle();
-    assert!(matches!(bench.take_commands()[..], [Command::StartPractice]));
-    bench.tell(Event::Slicer { status: disconnected() });
-    bench.settle();
-    assert!(bench.take_commands().is_empty(), "nothing is sent before Slicer answers");
-    bench.tell(Event::Progress { what: "Practice Slicer".into(), detail: String::new(), done: true });
-    bench.tell(Event::Slicer { status: connected() });
-    bench.settle();
-    assert_eq!(sent(&bench.take_commands()), ["Load the sample chest CT"]);
-    bench.tell(Event::Slicer { status: connected() });
-    bench.settle();
-    assert!(bench.take_commands().is_empty(), "it is sent once");
 }

@@ -88,6 +88,8 @@ pub struct Toast {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Picture {
     pub title: String,
+    /// The message of the person that brought it; empty for one that was taken by hand.
+    pub request: String,
     pub path: String,
 }
 

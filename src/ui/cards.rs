@@ -28,6 +28,8 @@ pub struct CardView<'a> {
     pub markdown: &'a mut Markdown,
     pub pictures: &'a mut Pictures,
     pub actions: &'a mut Vec<Action>,
+    /// A card was opened or closed in this frame.
+    pub toggled: bool,
     pub running: bool,
     /// Does Slicer answer?
     pub connected: bool,
@@ -50,6 +52,7 @@ impl CardView<'_> {
         let response = line_ui(ui, &Line { open: Some(open), ..line }, reserve);
         if response.clicked() {
             self.opened.insert(card, !open);
+            self.toggled = true;
         }
         open
     }
@@ -262,7 +265,11 @@ fn error_ui(ui: &mut Ui, card: &Card, problem: &Problem, retry: &str, view: &mut
     let p = palette(ui);
     card_frame(p.bad_ground, p.bad).show(ui, |ui| {
         ui.set_width(ui.available_width());
-        icon_heading(ui, Icon::Warning, p.bad, &problem.message);
+        let (headline, rest) = words::headline(&problem.message, &problem.advice);
+        icon_heading(ui, Icon::Warning, p.bad, headline);
+        if !rest.is_empty() {
+            ui.add(Label::new(RichText::new(rest).color(p.text)).wrap());
+        }
         if !problem.advice.is_empty() {
             ui.add(Label::new(RichText::new(&problem.advice).color(p.text)).wrap());
         }

@@ -375,11 +375,12 @@ pub fn screenshot_ui(ui: &mut Ui, title: &str, path: &str, pixels: Vec2, view: &
         ui.painter().rect_stroke(rect, egui::CornerRadius::same(radius::CARD), stroke, StrokeKind::Outside);
         focus_ring(ui, &response);
     }
-    let response = response.on_hover_cursor(egui::CursorIcon::PointingHand).on_hover_text("Open in the pane");
+    let response = response
+        .on_hover_cursor(egui::CursorIcon::PointingHand)
+        .on_hover_text(format!("{title}. Click to look at it closely."));
     if response.clicked() {
         view.actions.push(Action::ShowPicture(path.to_owned()));
     }
-    small(ui, title);
 }
 
 /// Paints a picture, or says why there is none yet.

@@ -10,6 +10,9 @@ use super::tokens::{self, font, palette, radius, size, space};
 use super::widgets::{elided, focus_ring, icon_button, search_ui, sized_icon_button, small, soft};
 use super::words;
 
+/// Height of an entry in points.
+const ENTRY: f32 = 44.0;
+
 pub fn conversations_ui(ui: &mut Ui, state: &mut State, actions: &mut Vec<Action>) {
     ui.spacing_mut().item_spacing.y = space::SMALL;
     ui.horizontal(|ui| {
@@ -60,9 +63,9 @@ fn entry_ui(ui: &mut Ui, one: &ConversationSummary, state: &mut State, actions: 
     if let Some((id, title)) = &mut state.renaming
         && *id == one.id
     {
-        let response = ui
-            .add(TextEdit::singleline(title).desired_width(f32::INFINITY))
-            .accessible_name("New title of the conversation");
+        // As high as the entry that it stands for, so that the list does not move.
+        let edit = TextEdit::singleline(title).desired_width(f32::INFINITY).align(egui::Align2::LEFT_CENTER);
+        let response = ui.add(edit.min_size(vec2(0.0, ENTRY))).accessible_name("New title of the conversation");
         if response.lost_focus() {
             if ui.input(|input| input.key_pressed(Key::Escape)) {
                 state.renaming = None;
@@ -75,7 +78,7 @@ fn entry_ui(ui: &mut Ui, one: &ConversationSummary, state: &mut State, actions: 
         return;
     }
     let p = palette(ui);
-    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), 44.0), Sense::click());
+    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), ENTRY), Sense::click());
     let chosen = state.current.as_deref() == Some(&one.id);
     let title = if one.title.is_empty() { "New conversation" } else { &one.title };
     response.widget_info(|| egui::WidgetInfo::selected(egui::Role::Button, true, chosen, title));

@@ -101,7 +101,14 @@ fn screenshot_tab_ui(
         );
         return;
     };
-    small(ui, &shown.title);
+    if shown.request.is_empty() {
+        small(ui, &shown.title);
+    } else {
+        let p = palette(ui);
+        let request = RichText::new(format!("“{}”", shown.request)).color(p.text);
+        ui.add(Label::new(request).truncate()).on_hover_text(&shown.request);
+        small(ui, &shown.title);
+    }
     let (rect, response) = ui.allocate_exact_size(ui.available_size(), Sense::click_and_drag());
     response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Image, true, &shown.title));
     match pictures.get(&shown.path) {

@@ -105,7 +105,8 @@ fn text_ui(ui: &mut Ui, text: &mut String, name: &str, hint: &str, width: f32, a
 fn model_ui(ui: &mut Ui, state: &mut State, actions: &mut Vec<Action>) {
     let provider = state.providers.iter().find(|one| one.id == state.draft.model.provider).cloned().unwrap_or_default();
     field(ui, "Provider", |ui| {
-        let combo = combo("provider", &provider.name, ui.available_width().min(300.0));
+        // All of them fit: a list that scrolls hides the last ones, among them the person's own server.
+        let combo = combo("provider", &provider.name, ui.available_width().min(300.0)).height(460.0);
         let response = combo.show_ui(ui, |ui| {
             for one in &state.providers {
                 if ui.selectable_label(one.id == provider.id, &one.name).clicked() && one.id != provider.id {
@@ -143,21 +144,22 @@ fn model_ui(ui: &mut Ui, state: &mut State, actions: &mut Vec<Action>) {
             }
         });
     });
-    field(ui, "Address", |ui| {
+    field(ui, "Address (base URL)", |ui| {
         let width = ui.available_width().min(420.0);
-        text_ui(ui, &mut state.draft.model.base_url, "Address of the provider", &provider.base_url, width, actions);
+        let hint = if provider.base_url.is_empty() { "https://server.example/v1" } else { &provider.base_url };
+        text_ui(ui, &mut state.draft.model.base_url, "Address of the provider", hint, width, actions);
     });
-    if provider.needs_key || state.key != KeyOrigin::NotNeeded {
-        key_ui(ui, state, provider.key_variable.as_deref(), actions);
-    }
+    // A server of one's own may ask for a key as well.
+    key_ui(ui, state, provider.needs_key, provider.key_variable.as_deref(), actions);
     test_ui(ui, state, actions);
 }
 
-fn key_ui(ui: &mut Ui, state: &mut State, variable: Option<&str>, actions: &mut Vec<Action>) {
-    field(ui, "API key", |ui| {
+fn key_ui(ui: &mut Ui, state: &mut State, needed: bool, variable: Option<&str>, actions: &mut Vec<Action>) {
+    field(ui, if needed { "API key" } else { "API key, if the server asks for one" }, |ui| {
         ui.horizontal(|ui| {
             let width = (ui.available_width() - 110.0).min(300.0);
-            let hint = if state.key == KeyOrigin::NotSet { "Paste the key" } else { "Paste a new key to replace it" };
+            let none = matches!(state.key, KeyOrigin::NotSet | KeyOrigin::NotNeeded);
+            let hint = if none { "Paste the key" } else { "Paste a new key to replace it" };
             let hint = RichText::new(hint).color(palette(ui).text_soft);
             let edit = TextEdit::singleline(&mut state.key_text).password(!state.key_revealed).hint_text(hint);
             ui.add(edit.desired_width(width)).accessible_name("API key to save");
@@ -179,11 +181,12 @@ fn key_ui(ui: &mut Ui, state: &mut State, variable: Option<&str>, actions: &mut 
         ui.horizontal(|ui| {
             let p = palette(ui);
             let (icon, colour) = match state.key {
-                KeyOrigin::NotSet => (Icon::Warning, p.warn),
+                KeyOrigin::NotSet if needed => (Icon::Warning, p.warn),
                 _ => (Icon::Check, p.ok),
             };
             let text = match (state.key, variable) {
                 (KeyOrigin::Environment, Some(variable)) => format!("From the environment variable {variable}."),
+                (KeyOrigin::NotSet, _) if !needed => "No key is needed.".to_owned(),
                 (KeyOrigin::NotSet, Some(variable)) => format!("No key is set. Save one here, or set {variable}."),
                 (origin, _) => words::key_origin(origin).to_owned(),
             };

@@ -143,7 +143,8 @@ impl State {
             }
             Event::Turn { conversation, event } if self.is_current(&conversation) => {
                 if let TurnEvent::Screenshot { title, path, .. } = &event.event {
-                    self.add_picture(title.clone(), path.clone());
+                    let request = self.timeline.sent.last().cloned().unwrap_or_default();
+                    self.add_picture(Picture { title: title.clone(), request, path: path.clone() });
                 }
                 if matches!(event.event, TurnEvent::UserMessage { .. }) {
                     self.sending = None;
@@ -181,7 +182,7 @@ impl State {
             Event::Screenshot { conversation, title, path } => {
                 self.capturing = false;
                 if self.is_current(&conversation) {
-                    self.add_picture(title, path);
+                    self.add_picture(Picture { title, request: String::new(), path });
                 }
             }
             Event::Settings { settings, providers, key } => self.set_settings(*settings, providers, key),
@@ -247,17 +248,8 @@ impl State {
         self.focus_composer = true;
         self.pictures.clear();
         self.shown_picture = None;
-        let pictures: Vec<_> = self
-            .timeline
-            .cards
-            .iter()
-            .filter_map(|card| match &card.kind {
-                super::timeline::CardKind::Screenshot { title, path, .. } => Some((title.clone(), path.clone())),
-                _ => None,
-            })
-            .collect();
-        for (title, path) in pictures {
-            self.add_picture(title, path);
+        for picture in self.timeline.pictures() {
+            self.add_picture(picture);
         }
     }
 
@@ -317,9 +309,9 @@ impl State {
         self.settings_known = true;
     }
 
-    fn add_picture(&mut self, title: String, path: String) {
-        self.pictures.retain(|picture| picture.path != path);
-        self.pictures.push(Picture { title, path });
+    fn add_picture(&mut self, new: Picture) {
+        self.pictures.retain(|picture| picture.path != new.path);
+        self.pictures.push(new);
         self.shown_picture = Some(self.pictures.len() - 1);
         if !self.pane_opened_itself && !self.narrow {
             self.pane_opened_itself = true;

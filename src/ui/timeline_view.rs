@@ -34,6 +34,8 @@ pub struct Heights {
     width: f32,
     generation: u64,
     known: HashMap<i64, (u64, f32)>,
+    /// Frames in which the list does not keep to its end, because a card is being opened or closed.
+    hold: u8,
 }
 
 impl Heights {
@@ -79,13 +81,17 @@ pub fn timeline_ui(
         markdown,
         pictures,
         actions,
+        toggled: false,
         running: sending.is_some() || timeline.running(),
         connected: slicer.as_ref().is_some_and(|status| status.connected),
         undoable: timeline.undoable_run().map(str::to_owned),
         now_ms: *now_ms,
         last_turn: timeline.cards.last().map_or(0, |card| card.turn),
     };
-    let area = ScrollArea::vertical().id_salt(current.as_deref()).auto_shrink(false).stick_to_bottom(true);
+    let area = ScrollArea::vertical().id_salt(current.as_deref()).auto_shrink(false);
+    // A card that is opened grows downwards, from where it was pressed.
+    let area = area.stick_to_bottom(heights.hold == 0);
+    heights.hold = heights.hold.saturating_sub(1);
     let shown = area.show_viewport(ui, |ui, visible| {
         let full = ui.available_width();
         let side = if full < 500.0 { space::WIDE } else { space::HUGE };
@@ -106,6 +112,9 @@ pub fn timeline_ui(
             ui.ctx().request_repaint();
         }
     });
+    if view.toggled {
+        heights.hold = 2;
+    }
     let below = shown.content_size.y - shown.state.clamped_offset().y - shown.inner_rect.height();
     if below > AWAY && newest_button_ui(ui, shown.inner_rect, timeline.running()) {
         *to_newest = true;

@@ -70,6 +70,14 @@ pub fn count(number: usize, one: &str, many: &str) -> String {
     if number == 1 { format!("1 {one}") } else { format!("{number} {many}") }
 }
 
+/// The first sentence of a message, and what follows it, without sentences that the advice says again.
+pub fn headline<'a>(message: &'a str, advice: &str) -> (&'a str, String) {
+    let Some((first, rest)) = message.split_once(". ") else { return (message, String::new()) };
+    let told = |sentence: &&str| !advice.contains(sentence.trim_end_matches('.'));
+    let rest: Vec<_> = rest.split_inclusive(". ").map(str::trim).filter(told).collect();
+    (&message[..=first.len()], rest.join(" "))
+}
+
 /// Plain text of a sentence that sets names in backticks.
 pub fn without_backticks(text: &str) -> String {
     text.replace('`', "")
@@ -191,6 +199,15 @@ mod tests {
     fn large_numbers_are_grouped() {
         assert_eq!(grouped(1_284_503).replace('\u{a0}', " "), "1 284 503");
         assert_eq!(grouped(999), "999");
+    }
+
+    /// What to do must not stand there twice, and a long cause must not shout.
+    #[test]
+    fn a_message_is_cut_into_headline_and_cause() {
+        let advice = "Start Slicer and press Start; or start the practice Slicer.";
+        let message = "Nothing answers at 127.0.0.1. The port is closed. Start Slicer and press Start.";
+        assert_eq!(headline(message, advice), ("Nothing answers at 127.0.0.1.", "The port is closed.".to_owned()));
+        assert_eq!(headline("One sentence.", ""), ("One sentence.", String::new()));
     }
 
     #[test]
