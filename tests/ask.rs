@@ -149,11 +149,16 @@ fn a_hopeless_program_ends_with_the_reason() {
 fn a_claim_is_not_a_correction() {
     let slicer = practice::start();
     let data = tempfile::tempdir().unwrap();
-    let bad = "slicer.mrmlScene.AddNewNodeByClass('vtkMRMLTextNode', 'Left over')\nraise RuntimeError('The volume is empty')";
+    let bad =
+        "slicer.mrmlScene.AddNewNodeByClass('vtkMRMLTextNode', 'Left over')\nraise RuntimeError('The volume is empty')";
     let claim = "I fixed it: the bone is now segmented.\n```python\nprint('done')\n```";
     let model = ModelServer::start(vec![program_reply("Trying.", &json!([]), bad), ScriptedReply::text(claim)]);
     let (exit, turn) = ask(data.path(), &model, Some(&slicer.url), "Segment the bone", &[]);
-    assert_eq!((exit, &turn["finish"], &turn["error"]["kind"]), (1, &"failed".into(), &"CodeFailed".into()), "{turn:#}");
+    assert_eq!(
+        (exit, &turn["finish"], &turn["error"]["kind"]),
+        (1, &"failed".into(), &"CodeFailed".into()),
+        "{turn:#}"
+    );
     assert!(turn["answer"].as_str().unwrap().contains("The volume is empty"), "{turn:#}");
 }
 

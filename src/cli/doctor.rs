@@ -128,10 +128,7 @@ fn python() -> Check {
 
 fn practice(paths: &Paths) -> Check {
     const NAME: &str = "Practice Slicer";
-    let mark = paths.practice().join("environment").join("installed-requirements.txt");
-    if std::fs::read_to_string(mark)
-        .is_ok_and(|text| Some(text.as_str()) == resources::text("practice/requirements.txt"))
-    {
+    if crate::slicer::practice::is_set_up(&paths.practice()) {
         Check::good(NAME, "installed")
     } else {
         Check::bad(NAME, "not set up yet", "slicer-ai-agent practice --setup-only").optional()

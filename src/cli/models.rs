@@ -62,7 +62,9 @@ pub fn list(arguments: &ListArguments, paths: &Paths) -> Outcome {
                 let context = model.context.map_or_else(String::new, |tokens| format!("  context {tokens} tokens"));
                 let prices = model.prices.as_ref().map_or_else(
                     || "  price unknown".to_owned(),
-                    |prices| format!("  {} in, {} out USD per million tokens ({})", prices.input, prices.output, prices.date),
+                    |prices| {
+                        format!("  {} in, {} out USD per million tokens ({})", prices.input, prices.output, prices.date)
+                    },
                 );
                 console::print_text(&format!("  {}{context}{prices}", model.id))?;
             }

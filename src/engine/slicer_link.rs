@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex as StdMutex, PoisonError};
 
 use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
 
 use super::events::EventSender;
 use super::types::{Event, Problem, SlicerStatus};
@@ -36,6 +37,8 @@ pub struct SlicerLink {
     practice: Arc<StdMutex<Option<PracticeProcess>>>,
     /// Counts the choices of a Slicer.
     generation: Arc<AtomicU64>,
+    /// Set when the session ends: a set-up that is under way is given up.
+    closed: CancellationToken,
     events: EventSender,
     practice_folder: PathBuf,
     /// The program to start as the bridge; `None`: this one.
@@ -48,6 +51,7 @@ impl SlicerLink {
         Self {
             link: Arc::default(),
             practice: Arc::default(),
+            closed: CancellationToken::new(),
             generation: Arc::default(),
             events,
             practice_folder,
@@ -143,10 +147,11 @@ impl SlicerLink {
         let what = "Practice Slicer".to_owned();
         let (sender, mut lines) = tokio::sync::mpsc::unbounded_channel::<String>();
         let folder = self.practice_folder.clone();
+        let closed = self.closed.clone();
         let work = tokio::task::spawn_blocking(move || {
             // The receiver lives until this ends; a line that is not shown is no loss.
             let progress = |line: &str| drop(sender.send(line.to_owned()));
-            let home = practice::set_up(&folder, &progress)?;
+            let home = practice::set_up_with(&folder, &progress, &|| closed.is_cancelled())?;
             progress("Starting the practice Slicer…");
             practice::start(&home, &PracticeOptions::default())
         });
@@ -185,6 +190,7 @@ impl SlicerLink {
 
     /// Ends what we started.
     pub async fn close(&self) {
+        self.closed.cancel();
         self.link.lock().await.slicer = None;
         // Ends the practice Slicer, if it is ours.
         drop(self.practice.lock().unwrap_or_else(PoisonError::into_inner).take());
