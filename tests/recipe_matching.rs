@@ -336,3 +336,18 @@ fn the_cases_are_understood() {
     wrong.iter().for_each(|line| println!("  {line}"));
     assert!(good * 100 >= all * 95, "{good} of {all}:\n{}", wrong.join("\n"));
 }
+
+/// What the help text offers must work: every whole example in it finds a recipe in a scene that has what it speaks of.
+#[test]
+fn the_help_text_promises_nothing_that_is_not_understood() {
+    let (book, scene) = (book(), full_scene());
+    let text = slicer_ai_agent::resources::text("prompts/help.md").unwrap();
+    let examples = text.split('"').skip(1).step_by(2).filter(|example| !example.contains('…'));
+    let lost: Vec<&str> = examples
+        .filter(|example| {
+            let said = answer(example, &scene, None, &RecipeContext::default(), &book);
+            matches!(said, RecipeAnswer::NoMatch { .. })
+        })
+        .collect();
+    assert!(lost.is_empty(), "not understood: {lost:?}");
+}

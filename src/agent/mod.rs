@@ -5,6 +5,7 @@
 
 mod attempt;
 mod event;
+mod help;
 mod host;
 mod plan;
 mod prompt;

@@ -11,6 +11,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::attempt::Attempt;
+use super::help;
 use super::prompt::{self, PastTurn};
 use super::recipes::{self, PendingRecipe, RecipeAnswer, RecipeBook, RecipeContext, RecipePart};
 use super::reply::Parts;
@@ -243,6 +244,10 @@ impl<H: TurnHost> Turn<'_, H> {
     }
 
     async fn by_recipes(&mut self, pending: Option<&PendingRecipe>, earlier: &RecipeContext) -> Result<Finish, Ended> {
+        if let Some(text) = help::answer(&self.request, self.context.data_folder) {
+            self.say(text).await?;
+            return Ok(Finish::Answer);
+        }
         self.stage(Role::Retriever, "searching recipes…").await?;
         let started = Instant::now();
         let nothing = SceneSnapshot::default();
