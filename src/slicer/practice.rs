@@ -43,6 +43,10 @@ pub enum PracticeError {
         "The parts of the practice Slicer could not be downloaded: the package index cannot be reached. Check the network (or the proxy: HTTPS_PROXY), then try again; what arrived is kept. pip said: {said}"
     )]
     Network { said: String },
+    #[error(
+        "The parts of the practice Slicer could not be downloaded: the secure connection to the package index could not be verified. A proxy of your network is probably in between: name its certificate file in the environment variable PIP_CERT, then try again. pip said: {said}"
+    )]
+    Certificate { said: String },
     #[error("The parts of the practice Slicer could not be installed. pip said: {said}")]
     Install { said: String },
     #[error("{what}: {source}")]

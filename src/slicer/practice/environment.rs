@@ -108,11 +108,17 @@ fn run(
 ) -> Result<(), PracticeError> {
     let program = command.get_program().display().to_string();
     let mut building = None;
+    // pip tells why it could not reach the index on its standard output.
+    let mut notes = String::new();
     let end = platform::run_step(
         command,
         Some(cancelled),
         |pid| building = Building::by(environment, pid).ok(),
         |line| {
+            if line.starts_with("Could not fetch") || line.contains("rror") {
+                notes.push_str(line);
+                notes.push('\n');
+            }
             if line.starts_with("Downloading ") || line.starts_with("Installing collected") {
                 progress(line);
             }
@@ -122,7 +128,7 @@ fn run(
     match end.map_err(file_error(format!("{program} could not be run")))? {
         None => Err(PracticeError::Cancelled),
         Some(end) if end.status.success() => Ok(()),
-        Some(end) => Err(explain_failure(&end.errors)),
+        Some(end) => Err(explain_failure(&format!("{notes}{}", end.errors))),
     }
 }
 
@@ -204,6 +210,9 @@ fn explain_failure(text: &str) -> PracticeError {
     if text.contains("No space left") {
         return PracticeError::Install { said: "no space left on the disk. Free some space, then try again".into() };
     }
+    if ["CERTIFICATE_VERIFY_FAILED", "SSLCertVerificationError", "SSLError"].iter().any(|sign| text.contains(sign)) {
+        return PracticeError::Certificate { said };
+    }
     if NETWORK.iter().any(|sign| text.contains(sign)) {
         return PracticeError::Network { said };
     }
@@ -230,6 +239,8 @@ mod tests {
     fn failures_are_told_apart() {
         let offline = "WARNING: Retrying … Failed to establish a new connection: [Errno -3] Temporary failure in name resolution\nERROR: Could not find a version that satisfies the requirement vtk==9.6.2\nERROR: No matching distribution found for vtk==9.6.2\n";
         assert!(matches!(explain_failure(offline), PracticeError::Network { .. }));
+        let intercepted = "Could not fetch URL: There was a problem confirming the ssl certificate: Max retries exceeded (Caused by SSLError(SSLCertVerificationError(1, '[SSL: CERTIFICATE_VERIFY_FAILED]')))\nERROR: No matching distribution found for vtk==9.6.2\n";
+        assert!(explain_failure(intercepted).to_string().contains("PIP_CERT"));
         let full = "ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device\n";
         assert!(explain_failure(full).to_string().contains("Free some space"));
         let other = "ERROR: No matching distribution found for slicer-core==0\n";
