@@ -127,3 +127,20 @@ fn a_card_that_is_opened_stays_where_it_was_pressed() {
     bench.harness.get_by_label_contains("Risk:");
     assert!((place(&bench) - before).abs() < 2.0, "it moved from {before} to {}", place(&bench));
 }
+
+/// The copy button that comes with the pointer must not move what stands below the code.
+#[test]
+fn the_buttons_below_code_stay_there_when_the_pointer_is_over_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let facts: Vec<_> = realistic(folder.path()).into_iter().take(11).collect();
+    let mut bench = Bench::new(800.0, 1200.0, false);
+    bench.open("Load", facts);
+    bench.harness.get_by_label_contains("Code: Python").click();
+    bench.settle();
+    let before = bench.harness.get_by_label("Run again").rect();
+    bench.harness.hover_at(before.center_top() - egui::vec2(0.0, 30.0));
+    bench.settle();
+    bench.harness.get_by_label("Copy this code");
+    let after = bench.harness.get_by_label("Run again").rect();
+    assert_eq!(before, after);
+}
