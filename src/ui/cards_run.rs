@@ -21,7 +21,8 @@ use super::words;
 
 pub fn plan_ui(ui: &mut Ui, card: &Card, plan: &Plan, view: &mut CardView<'_>) {
     let p = palette(ui);
-    let meta = words::count(plan.steps.len(), "step", "steps");
+    let steps = plan.steps.len();
+    let meta = if steps == 0 { String::new() } else { words::count(steps, "step", "steps") };
     let detail = plan.task_summary.as_str();
     let line = Line { icon: Icon::Plan, colour: p.text_soft, title: "Plan", detail, meta: &meta, open: None };
     if !view.folding(ui, card.id, false, line, 0.0) {
