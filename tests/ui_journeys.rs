@@ -7,7 +7,7 @@ use egui::{Key, Modifiers};
 use egui_kittest::kittest::Queryable;
 use slicer_ai_agent::engine::{Command, Event, Finish, KeyOrigin, StoredTurnEvent, TurnEvent};
 use ui_support::{
-    Bench, CONVERSATION, connected, disconnected, failed_without_slicer, realistic, settings_event, stored,
+    Bench, CONVERSATION, connected, disconnected, failed_without_slicer, realistic, running, settings_event, stored,
 };
 
 fn sent(commands: &[Command]) -> Vec<&str> {
@@ -143,4 +143,17 @@ fn the_buttons_below_code_stay_there_when_the_pointer_is_over_it() {
     bench.harness.get_by_label("Copy this code");
     let after = bench.harness.get_by_label("Run again").rect();
     assert_eq!(before, after);
+}
+
+/// A stop drops the queue in the engine; what a person typed must not be lost with it.
+#[test]
+fn a_stop_gives_queued_messages_back() {
+    let mut bench = Bench::new(1000.0, 800.0, false);
+    bench.open("Bones", running());
+    bench.tell(Event::Queue { conversation: CONVERSATION.into(), queued: vec!["one".into(), "two".into()] });
+    bench.settle();
+    bench.harness.get_by_label("Stop").click();
+    bench.settle();
+    assert!(bench.harness.query_by_label("Queued: one").is_none());
+    assert_eq!(bench.harness.state().state.composer, "one\ntwo");
 }
