@@ -5,7 +5,9 @@ mod ui_support;
 
 use egui::{Key, Modifiers};
 use egui_kittest::kittest::Queryable;
-use slicer_ai_agent::engine::{Command, Event, Finish, KeyOrigin, StoredTurnEvent, TurnEvent};
+use slicer_ai_agent::engine::{
+    Command, Event, Finish, KeyOrigin, RestoreReport, RunError, RunReport, StoredTurnEvent, TurnEvent,
+};
 use ui_support::{
     Bench, CONVERSATION, connected, disconnected, failed_without_slicer, realistic, running, settings_event, stored,
 };
@@ -156,4 +158,25 @@ fn a_stop_gives_queued_messages_back() {
     bench.settle();
     assert!(bench.harness.query_by_label("Queued: one").is_none());
     assert_eq!(bench.harness.state().state.composer, "one\ntwo");
+}
+
+/// Who stops a run asked for it: that is no failure and needs no traceback.
+#[test]
+fn a_stopped_run_is_told_calmly() {
+    let error = RunError { kind: "Stopped".into(), message: "the run was stopped".into(), ..RunError::default() };
+    let restored = RestoreReport { complete: true, ..RestoreReport::default() };
+    let report = RunReport { run: "r".into(), error: Some(error), restored: Some(restored), ..RunReport::default() };
+    let mut facts = running();
+    facts.push(TurnEvent::RunFinished { report: Box::new(report) });
+    facts.push(TurnEvent::Finished {
+        finish: Finish::Stopped,
+        error: None,
+        timings: Default::default(),
+        run_folder: None,
+    });
+    let mut bench = Bench::new(1000.0, 800.0, false);
+    bench.open("Bones", facts);
+    bench.harness.get_by_label_contains("Stopped: The scene was put back.");
+    bench.harness.get_by_label("You stopped this turn.");
+    assert!(bench.harness.query_by_label_contains("Did not work").is_none());
 }
