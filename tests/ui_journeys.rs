@@ -5,9 +5,11 @@ mod ui_support;
 
 use egui::{Key, Modifiers};
 use egui_kittest::kittest::Queryable;
-use slicer_ai_agent::engine::{Command, Event, Finish, KeyOrigin, StoredTurnEvent, TurnEvent};
+use slicer_ai_agent::engine::{
+    Command, Event, Finish, KeyOrigin, RestoreReport, RunError, RunReport, StoredTurnEvent, TurnEvent,
+};
 use ui_support::{
-    Bench, CONVERSATION, connected, disconnected, failed_without_slicer, realistic, settings_event, stored,
+    Bench, CONVERSATION, connected, disconnected, failed_without_slicer, realistic, running, settings_event, stored,
 };
 
 fn sent(commands: &[Command]) -> Vec<&str> {
@@ -126,4 +128,55 @@ fn a_card_that_is_opened_stays_where_it_was_pressed() {
     bench.settle();
     bench.harness.get_by_label_contains("Risk:");
     assert!((place(&bench) - before).abs() < 2.0, "it moved from {before} to {}", place(&bench));
+}
+
+/// The copy button that comes with the pointer must not move what stands below the code.
+#[test]
+fn the_buttons_below_code_stay_there_when_the_pointer_is_over_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let facts: Vec<_> = realistic(folder.path()).into_iter().take(11).collect();
+    let mut bench = Bench::new(800.0, 1200.0, false);
+    bench.open("Load", facts);
+    bench.harness.get_by_label_contains("Code: Python").click();
+    bench.settle();
+    let before = bench.harness.get_by_label("Run again").rect();
+    bench.harness.hover_at(before.center_top() - egui::vec2(0.0, 30.0));
+    bench.settle();
+    bench.harness.get_by_label("Copy this code");
+    let after = bench.harness.get_by_label("Run again").rect();
+    assert_eq!(before, after);
+}
+
+/// A stop drops the queue in the engine; what a person typed must not be lost with it.
+#[test]
+fn a_stop_gives_queued_messages_back() {
+    let mut bench = Bench::new(1000.0, 800.0, false);
+    bench.open("Bones", running());
+    bench.tell(Event::Queue { conversation: CONVERSATION.into(), queued: vec!["one".into(), "two".into()] });
+    bench.settle();
+    bench.harness.get_by_label("Stop").click();
+    bench.settle();
+    assert!(bench.harness.query_by_label("Queued: one").is_none());
+    assert_eq!(bench.harness.state().state.composer, "one\ntwo");
+}
+
+/// Who stops a run asked for it: that is no failure and needs no traceback.
+#[test]
+fn a_stopped_run_is_told_calmly() {
+    let error = RunError { kind: "Stopped".into(), message: "the run was stopped".into(), ..RunError::default() };
+    let restored = RestoreReport { complete: true, ..RestoreReport::default() };
+    let report = RunReport { run: "r".into(), error: Some(error), restored: Some(restored), ..RunReport::default() };
+    let mut facts = running();
+    facts.push(TurnEvent::RunFinished { report: Box::new(report) });
+    facts.push(TurnEvent::Finished {
+        finish: Finish::Stopped,
+        error: None,
+        timings: Default::default(),
+        run_folder: None,
+    });
+    let mut bench = Bench::new(1000.0, 800.0, false);
+    bench.open("Bones", facts);
+    bench.harness.get_by_label_contains("Stopped: The scene was put back.");
+    bench.harness.get_by_label("You stopped this turn.");
+    assert!(bench.harness.query_by_label_contains("Did not work").is_none());
 }

@@ -21,7 +21,8 @@ use super::words;
 
 pub fn plan_ui(ui: &mut Ui, card: &Card, plan: &Plan, view: &mut CardView<'_>) {
     let p = palette(ui);
-    let meta = words::count(plan.steps.len(), "step", "steps");
+    let steps = plan.steps.len();
+    let meta = if steps == 0 { String::new() } else { words::count(steps, "step", "steps") };
     let detail = plan.task_summary.as_str();
     let line = Line { icon: Icon::Plan, colour: p.text_soft, title: "Plan", detail, meta: &meta, open: None };
     if !view.folding(ui, card.id, false, line, 0.0) {
@@ -232,14 +233,19 @@ pub fn result_ui(
     view: &mut CardView<'_>,
 ) {
     let p = palette(ui);
+    // What the person stopped did not fail.
+    let stopped = report.error.as_ref().is_some_and(|error| error.kind == "Stopped");
+    let restored = report.restored.as_ref().is_some_and(|restore| restore.complete);
     let (icon, colour, title) = match undone {
         Some(_) => (Icon::Undo, p.text_soft, "Undone"),
         None if report.ok => (Icon::Check, p.ok, "Done"),
+        None if stopped => (Icon::Stop, p.text_soft, "Stopped"),
         None => (Icon::Cross, p.bad, "Did not work"),
     };
     let detail = match undone {
         Some(restore) if restore.complete => "The scene is as it was before this run.".to_owned(),
         Some(restore) => format!("Not everything could be put back: {}", restore.missing.join(", ")),
+        None if stopped && restored => "The scene was put back.".to_owned(),
         None => outcome_line(report),
     };
     let meta = words::duration(report.duration_ms);
@@ -249,7 +255,7 @@ pub fn result_ui(
         .horizontal(|ui| {
             ui.spacing_mut().item_spacing.x = 0.0;
             let line = Line { icon, colour, title, detail: &detail, meta: &meta, open: None };
-            let open = view.folding(ui, card.id, !report.ok && undone.is_none(), line, reserve);
+            let open = view.folding(ui, card.id, !report.ok && !stopped && undone.is_none(), line, reserve);
             if can_undo {
                 ui.add_space(space::SMALL);
                 let undo = ui.add_enabled_ui(!view.running, |ui| plain_button(ui, "Undo")).inner;

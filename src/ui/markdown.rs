@@ -99,12 +99,12 @@ fn code_block_ui(ui: &mut Ui, code: &str, language: &str, name: &str) {
     if ui.rect_contains_pointer(rect) {
         let corner = pos2(rect.right() - size::ROW, rect.top() + space::SMALL);
         let slot = Rect::from_min_size(corner, vec2(24.0, 24.0));
-        ui.scope_builder(egui::UiBuilder::new().max_rect(slot), |ui| {
-            ui.painter().rect_filled(slot, tokens::radius::CONTROL, p.well);
-            if sized_icon_button(ui, Icon::Copy, "Copy this code", "Copy", 24.0).clicked() {
-                ui.copy_text(code.trim_end().to_owned());
-            }
-        });
+        // A child that lies over the code: a scope would make what follows stand on top of it.
+        let mut over = ui.new_child(egui::UiBuilder::new().max_rect(slot));
+        over.painter().rect_filled(slot, tokens::radius::CONTROL, p.well);
+        if sized_icon_button(&mut over, Icon::Copy, "Copy this code", "Copy", 24.0).clicked() {
+            over.copy_text(code.trim_end().to_owned());
+        }
     }
 }
 

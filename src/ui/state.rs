@@ -261,6 +261,16 @@ impl State {
         self.unsent.drain(..).map(|text| Command::Send { conversation: conversation.clone(), text }).collect()
     }
 
+    /// A stop also drops what waits behind the turn. Nothing that was typed is lost: it stands in the composer again.
+    fn take_queue_back(&mut self) {
+        for text in std::mem::take(&mut self.queued) {
+            if !self.composer.is_empty() {
+                self.composer.push('\n');
+            }
+            self.composer.push_str(&text);
+        }
+    }
+
     /// Shows a message as sent, unless it will stand in the queue.
     fn begin_sending(&mut self, text: String) {
         if !self.running() {
@@ -402,6 +412,7 @@ impl State {
             Action::SendText(text) => self.send(text),
             Action::Stop => {
                 self.stopping = self.running();
+                self.take_queue_back();
                 with_current(self, &|conversation| Command::Stop { conversation })
             }
             Action::Unqueue(position) => {
@@ -413,6 +424,7 @@ impl State {
             Action::Undo(run) => with_current(self, &|conversation| Command::Undo { conversation, run: run.clone() }),
             Action::UndoLast => self.undo_last(),
             Action::RunCode(code) => {
+                self.to_newest = true;
                 with_current(self, &|conversation| Command::RunCode { conversation, code: code.clone() })
             }
             Action::Capture => {

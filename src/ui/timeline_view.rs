@@ -168,7 +168,9 @@ fn list_ui(ui: &mut Ui, cards: &[Card], place: Place, heights: &mut Heights, vie
         y += if place_in_list == 0 { space::BASE } else { cards::gap_above(card) };
         let known = heights.known.get(&card.id).copied();
         let height = known.map_or_else(|| cards::guessed_height(card, place.width), |(_, height)| height);
-        let in_sight = egui::Rangef::new(y, y + height).intersects(near);
+        // Code that is being edited keeps the keyboard, also while the list below it shrinks.
+        let edited = view.edited.contains_key(&card.id);
+        let in_sight = edited || egui::Rangef::new(y, y + height).intersects(near);
         let stale = known.is_none_or(|(revision, _)| revision != card.revision);
         if !in_sight && (!stale || budget == 0) {
             unmeasured |= stale;
