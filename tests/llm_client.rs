@@ -519,3 +519,25 @@ async fn the_environment_is_heeded() {
     assert!(output.status.success() && said.contains("1 passed"), "{said}");
     assert_eq!((server.chats().len(), proxy.replies_left()), (1, 1));
 }
+
+/// When a model must answer without a further call, one format leaves the tools out, the other must keep their
+/// definitions (the conversation holds calls of them) and forbid them.
+#[tokio::test]
+async fn tools_can_be_withheld() {
+    let call =
+        slicer_ai_agent::llm::ToolCall { id: "c1".into(), name: "Grep".into(), arguments: json!({"pattern": "x"}) };
+    let mut asked = request();
+    asked.messages.push(Message::Assistant { text: String::new(), reasoning: None, tool_calls: vec![call] });
+    asked.messages.push(Message::Tool { call: "c1".into(), name: "Grep".into(), text: "nothing".into() });
+    let parameters = json!({"type": "object", "properties": {}});
+    asked.tools = vec![ToolDefinition { name: "Grep".into(), description: "Finds lines".into(), parameters }];
+    asked.withhold_tools = true;
+    for (provider, kept) in [("custom", false), ("custom-anthropic", true)] {
+        let server = ModelServer::start(vec![ScriptedReply::error(400, "{}"), ScriptedReply::error(400, "{}")]);
+        let (reply, _) = chat(&client(provider, &server), &asked).await;
+        assert!(reply.is_err(), "the script refuses everything");
+        let body = server.chats().first().cloned().expect("a request");
+        assert_eq!(body.get("tools").is_some(), kept, "{provider}: {body}");
+        assert_eq!(body.get("tool_choice").is_some(), kept, "{provider}: {body}");
+    }
+}

@@ -167,7 +167,8 @@ fn wire_formats_stay_in_their_rooms() {
 /// The code of a file up to its unit tests.
 fn product_code(file: &Path) -> String {
     let code = code_of(file);
-    code.split("#[cfg(test)]").next().unwrap_or_default().to_owned()
+    let end = ["#[cfg(test)]", "#[cfg(all(test"].iter().filter_map(|mark| code.find(mark)).min();
+    code[..end.unwrap_or(code.len())].to_owned()
 }
 
 fn is_test_file(file: &Path) -> bool {

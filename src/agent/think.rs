@@ -39,11 +39,17 @@ impl<H: TurnHost> Turn<'_, H> {
             if role != Role::Repairer {
                 self.stage(role, if rounds == 0 { "writing the answer…" } else { "planning…" }).await?;
             }
-            let offered = if last { Vec::new() } else { tools::definitions(self.context.slicer.is_some()) };
+            let offered = tools::definitions(self.context.slicer.is_some());
             if last && rounds > 0 {
                 messages.push(Message::User { text: "No more tool calls are possible: answer now.".into() });
             }
-            let request = ChatRequest { messages: messages.clone(), tools: offered, temperature, max_output };
+            let request = ChatRequest {
+                messages: messages.clone(),
+                tools: offered,
+                withhold_tools: last,
+                temperature,
+                max_output,
+            };
             let (reply, parts) = self.call_model(&request).await?;
             check_stop(&reply)?;
             if reply.tool_calls.is_empty() || last {

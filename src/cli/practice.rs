@@ -29,6 +29,10 @@ pub struct Arguments {
     json: bool,
 }
 
+/// What the person must know of it.
+const BANNER: &str = "This is the practice Slicer: Slicer's real scene, logics and views, with synthetic data and without the application's \
+panels. It has no command-line modules, no DICOM database, no painting in the Segment Editor and no extensions.";
+
 /// Runs the command until the practice Slicer ends.
 pub fn run(arguments: &Arguments, paths: &Paths, console: Console) -> Outcome {
     let home = practice::set_up(&paths.practice(), &|line| console.progress(line)).map_err(failed)?;
@@ -41,6 +45,7 @@ pub fn run(arguments: &Arguments, paths: &Paths, console: Console) -> Outcome {
     }
     let options = PracticeOptions { port: arguments.port, no_data: arguments.no_data, no_exec: arguments.no_exec };
     let mut process = practice::start(&home, &options).map_err(failed)?;
+    console.progress(BANNER);
     if arguments.json {
         let version = version(&process.url)?;
         console::print_json(&json!({"url": process.url, "pid": process.pid, "version": version}))?;

@@ -32,7 +32,15 @@ pub(super) fn body(model: Option<&Model>, id: &str, request: &ChatRequest, memor
     if let Some(temperature) = request.temperature.filter(|_| !memory.refused("temperature")) {
         body["temperature"] = json!(temperature);
     }
-    if !request.tools.is_empty() {
+    let calls = request
+        .messages
+        .iter()
+        .any(|message| matches!(message, Message::Assistant { tool_calls, .. } if !tool_calls.is_empty()));
+    if request.withhold_tools && calls {
+        // The definitions must be there when the conversation holds calls; that none is made is said beside them.
+        body["tool_choice"] = json!({ "type": "none" });
+    }
+    if !request.tools.is_empty() && (calls || !request.withhold_tools) {
         body["tools"] = request
             .tools
             .iter()

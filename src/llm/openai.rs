@@ -34,7 +34,7 @@ pub(super) fn body(
             body[*field] = json!(limit);
         }
     }
-    if !request.tools.is_empty() {
+    if !request.tools.is_empty() && !request.withhold_tools {
         body["tools"] = request
             .tools
             .iter()

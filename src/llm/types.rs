@@ -51,6 +51,9 @@ pub struct ChatRequest {
     pub messages: Vec<Message>,
     /// Empty: the model cannot call tools in this round.
     pub tools: Vec<ToolDefinition>,
+    /// The tools may not be called in this round. They stay named, because a wire format may demand the definitions of
+    /// tools that the conversation has calls of.
+    pub withhold_tools: bool,
     pub temperature: Option<f64>,
     /// Largest answer in tokens.
     pub max_output: Option<u32>,
