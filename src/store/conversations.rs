@@ -4,9 +4,9 @@
 
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, params};
+use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, Transaction, TransactionBehavior, params};
 use serde_json::Value;
 
 use super::ConversationSummary;
@@ -44,6 +44,9 @@ const STEPS: &[&str] = &["
 const COLUMNS: &str = "id, title, created_ms, updated_ms, pinned, deleted, turns";
 const ORDER: &str = "ORDER BY pinned DESC, updated_ms DESC, id";
 
+/// How long a call waits for another process that writes, before it is an error.
+const BUSY_LIMIT: Duration = Duration::from_secs(15);
+
 /// An event as it was stored.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredEvent {
@@ -68,11 +71,17 @@ impl Conversations {
         // Made first with our rights: SQLite gives its side files the rights of the main one.
         private_file().open(path).map_err(|error| StoreError::file("open", path, error))?;
         let mut connection = Connection::open(path)?;
-        connection.busy_timeout(Duration::from_secs(5))?;
-        connection.pragma_update(None, "journal_mode", "WAL")?;
-        connection.pragma_update(None, "synchronous", "NORMAL")?;
-        connection.pragma_update(None, "foreign_keys", true)?;
-        migrate(&mut connection)?;
+        connection.busy_timeout(BUSY_LIMIT)?;
+        // SQLite does not wait by itself when several switch a new file to WAL at once, so we do.
+        let deadline = Instant::now() + BUSY_LIMIT;
+        loop {
+            match prepare(&mut connection) {
+                Err(StoreError::Database(error)) if is_busy(&error) && Instant::now() < deadline => {
+                    std::thread::sleep(Duration::from_millis(20));
+                }
+                outcome => break outcome?,
+            }
+        }
         Ok(Self { connection: Mutex::new(connection) })
     }
 
@@ -244,6 +253,17 @@ impl Conversations {
         // A transaction that a panic left open was rolled back when it was dropped.
         self.connection.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn prepare(connection: &mut Connection) -> Result<(), StoreError> {
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    connection.pragma_update(None, "synchronous", "NORMAL")?;
+    connection.pragma_update(None, "foreign_keys", true)?;
+    migrate(connection)
+}
+
+fn is_busy(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
 }
 
 fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
