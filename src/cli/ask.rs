@@ -3,9 +3,9 @@
 use clap::Args;
 
 use super::console::{self, Console};
-use super::session::{self, PermissionArguments, Session, SlicerArguments, Start};
+use super::session::{self, PermissionArguments, Session, SlicerArguments};
 use super::{Failure, Outcome, block_on, exit};
-use crate::engine::{Secret, Settings, SlicerTarget};
+use crate::engine::{EngineOptions, Secret, Settings, SlicerTarget};
 use crate::store::Paths;
 
 #[derive(Debug, Args)]
@@ -96,16 +96,14 @@ pub fn run(arguments: &Arguments, paths: &Paths, console: Console) -> Outcome {
     let mut settings = session::settings(paths, console)?;
     arguments.model.apply(&mut settings);
     let slicer = if arguments.no_slicer { SlicerTarget::None } else { arguments.slicer.target(&settings) };
-    let start = Start {
-        paths: paths.clone(),
-        settings,
-        slicer,
+    let options = EngineOptions {
         granted: arguments.permission.capabilities()?,
         api_key: arguments.model.key()?,
         max_attempts: arguments.max_attempts,
+        ..session::options(paths, settings, slicer)
     };
     block_on(async {
-        let mut session = Session::start(start, console, arguments.permission.yes)?;
+        let mut session = Session::start(options, console, arguments.permission.yes)?;
         let conversation = session.open(arguments.conversation.as_deref()).await?;
         let record = session.turn(&conversation, &arguments.text).await?;
         session.close().await;

@@ -4,9 +4,9 @@ use clap::Args;
 use serde::Serialize;
 
 use super::console::{self, Console};
-use super::session::{self, Session, Start};
+use super::session::{self, Session};
 use super::{Outcome, block_on, exit, window};
-use crate::engine::{Settings, SlicerTarget, TurnRecord};
+use crate::engine::{EngineOptions, Settings, SlicerTarget, TurnRecord};
 use crate::platform;
 use crate::store::Paths;
 
@@ -56,26 +56,19 @@ pub fn run(arguments: &Arguments, paths: &Paths, console: Console) -> Outcome {
     without_window(arguments.json, paths, console)
 }
 
-fn start(paths: &Paths, console: Console) -> Result<Start, super::Failure> {
-    Ok(Start {
-        paths: paths.clone(),
-        settings: demo_settings(paths, console)?,
-        slicer: SlicerTarget::Practice,
-        granted: Default::default(),
-        api_key: None,
-        max_attempts: None,
-    })
+fn options(paths: &Paths, console: Console) -> Result<EngineOptions, super::Failure> {
+    Ok(session::options(paths, demo_settings(paths, console)?, SlicerTarget::Practice))
 }
 
 fn in_window(paths: &Paths, console: Console) -> Outcome {
     let requests = REQUESTS.iter().map(|text| (*text).to_owned()).collect();
-    window::open_with(start(paths, console)?, requests, console)
+    window::open_with(options(paths, console)?, requests, console)
 }
 
 fn without_window(json: bool, paths: &Paths, console: Console) -> Outcome {
-    let start = start(paths, console)?;
+    let options = options(paths, console)?;
     block_on(async {
-        let mut session = Session::start(start, console, false)?;
+        let mut session = Session::start(options, console, false)?;
         let status = session.slicer_status().await?;
         let conversation = session.open(None).await?;
         let mut report = Report {

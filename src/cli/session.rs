@@ -8,8 +8,8 @@ use clap::Args;
 use super::console::{self, Console};
 use super::{Failure, exit};
 use crate::engine::{
-    self, Capability, Command, ConversationId, Decision, Engine, EngineOptions, Event, Finish, Secret, Settings,
-    SlicerTarget, TurnEvent, TurnRecord,
+    self, Capability, Command, ConversationId, Decision, Engine, EngineOptions, Event, Finish, Settings, SlicerTarget,
+    TurnEvent, TurnRecord,
 };
 use crate::store::{self, Paths};
 
@@ -72,14 +72,17 @@ pub fn settings(paths: &Paths, console: Console) -> Result<Settings, Failure> {
     Ok(loaded.settings)
 }
 
-/// How an engine is started from the command line.
-pub struct Start {
-    pub paths: Paths,
-    pub settings: Settings,
-    pub slicer: SlicerTarget,
-    pub granted: BTreeSet<Capability>,
-    pub api_key: Option<Secret>,
-    pub max_attempts: Option<u32>,
+/// How the command line starts an engine: with these settings, which are not written back.
+pub fn options(paths: &Paths, settings: Settings, slicer: SlicerTarget) -> EngineOptions {
+    EngineOptions {
+        paths: paths.clone(),
+        settings: Some(settings),
+        slicer,
+        granted: BTreeSet::new(),
+        api_key: None,
+        max_attempts: None,
+        executable: None,
+    }
 }
 
 /// An engine that works for one command.
@@ -94,17 +97,8 @@ impl Session {
     ///
     /// # Errors
     /// When the history cannot be opened.
-    pub fn start(start: Start, console: Console, yes: bool) -> Result<Self, Failure> {
-        let engine = engine::start(EngineOptions {
-            paths: start.paths,
-            settings: Some(start.settings),
-            slicer: start.slicer,
-            granted: start.granted,
-            api_key: start.api_key,
-            max_attempts: start.max_attempts,
-            executable: None,
-        })
-        .map_err(|error| anyhow::anyhow!(error))?;
+    pub fn start(options: EngineOptions, console: Console, yes: bool) -> Result<Self, Failure> {
+        let engine = engine::start(options).map_err(|error| anyhow::anyhow!(error))?;
         Ok(Self { engine, console, yes })
     }
 

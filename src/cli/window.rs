@@ -1,7 +1,7 @@
 //! The window: the engine on background threads, egui on the main thread.
 
 use super::console::Console;
-use super::session::{self, Start};
+use super::session;
 use super::{Failure, Outcome, exit, runtime};
 use crate::engine::{self, Command, EngineOptions, SlicerTarget};
 use crate::platform;
@@ -17,32 +17,13 @@ pub fn open(paths: &Paths, console: Console) -> Outcome {
     prepare(console)?;
     let settings = session::settings(paths, console)?;
     let slicer = SlicerTarget::Url(settings.slicer.url.clone());
-    show(
-        EngineOptions {
-            paths: paths.clone(),
-            settings: None,
-            slicer,
-            granted: Default::default(),
-            api_key: None,
-            max_attempts: None,
-            executable: None,
-        },
-        Vec::new(),
-    )
+    // The person's own settings, written back when they change.
+    show(EngineOptions { settings: None, ..session::options(paths, settings, slicer) }, Vec::new())
 }
 
 /// Opens the window on a prepared session that begins with these messages.
-pub fn open_with(start: Start, messages: Vec<String>, console: Console) -> Outcome {
+pub fn open_with(options: EngineOptions, messages: Vec<String>, console: Console) -> Outcome {
     prepare(console)?;
-    let options = EngineOptions {
-        paths: start.paths,
-        settings: Some(start.settings),
-        slicer: start.slicer,
-        granted: start.granted,
-        api_key: start.api_key,
-        max_attempts: start.max_attempts,
-        executable: None,
-    };
     show(options, messages)
 }
 

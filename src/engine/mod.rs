@@ -30,7 +30,7 @@ use crate::store::{self, Conversations, Keys, Paths, RunFolder, StoreError};
 
 pub use events::EventSender;
 pub use preferences::test_connection;
-pub use record::{RunRecord, ToolCallRecord, TurnRecord, turns};
+pub use record::{ToolCallRecord, TurnRecord, turns};
 pub use slicer_link::SlicerTarget;
 pub use turns::read_events;
 pub use types::*;

@@ -21,28 +21,6 @@ pub struct ToolCallRecord {
     id: String,
 }
 
-/// One run of a turn, as the command-line contract lists it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct RunRecord {
-    /// Names the run for undo.
-    #[serde(skip)]
-    pub run: String,
-    pub attempt: u32,
-    pub ok: bool,
-    pub value: Value,
-    pub stdout: String,
-    pub stderr: String,
-    pub vtk: Vec<VtkMessage>,
-    /// Python warnings, and what the code logged at level WARNING and above.
-    pub log: Vec<String>,
-    pub error: Option<RunError>,
-    pub diff: SceneDiff,
-    pub checks: Vec<CheckResult>,
-    pub duration_ms: f64,
-    pub restored: Option<RestoreReport>,
-    pub touched: Vec<String>,
-}
-
 /// One turn.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct TurnRecord {
@@ -58,7 +36,7 @@ pub struct TurnRecord {
     /// The verdict over the last program, with its findings.
     pub verdict: Option<VerdictKind>,
     pub findings: Vec<Finding>,
-    pub runs: Vec<RunRecord>,
+    pub runs: Vec<RunReport>,
     pub tool_calls: Vec<ToolCallRecord>,
     pub usage: UsageTotal,
     pub cost_usd: Option<f64>,
@@ -155,23 +133,7 @@ impl TurnRecord {
     fn ran(&mut self, report: &RunReport) {
         self.answer.clear();
         self.broken = false;
-        let report = report.clone();
-        self.runs.push(RunRecord {
-            run: report.run,
-            attempt: report.attempt,
-            ok: report.ok,
-            value: report.value,
-            stdout: report.stdout,
-            stderr: report.stderr,
-            vtk: report.vtk,
-            log: report.log,
-            error: report.error,
-            diff: report.diff,
-            checks: report.checks,
-            duration_ms: report.duration_ms,
-            restored: report.restored,
-            touched: report.touched,
-        });
+        self.runs.push(report.clone());
     }
 
     /// What the next turn is told of this one.
