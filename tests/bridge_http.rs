@@ -274,7 +274,7 @@ async fn a_request_that_still_waits_is_withdrawn_without_a_trace() {
 #[tokio::test]
 async fn a_request_that_was_given_up_keeps_its_turn_until_slicer_answers() {
     let stub = SlicerStub::start(|seen| {
-        let time = if seen.body == "slow" { 400 } else { 0 };
+        let time = if seen.body == "slow" { 3000 } else { 0 };
         Answer::After(Duration::from_millis(time), Box::new(Answer::Json("1".to_owned())))
     })
     .await;
@@ -282,8 +282,8 @@ async fn a_request_that_was_given_up_keeps_its_turn_until_slicer_answers() {
     let started = Instant::now();
     let error = slicer.exec("slow", Some(Duration::from_millis(50))).await.unwrap_err();
     assert!(matches!(error, WebServerError::TimedOut { .. }));
-    assert!(started.elapsed() < Duration::from_millis(300), "giving up does not wait");
+    assert!(started.elapsed() < Duration::from_millis(2000), "giving up does not wait");
     slicer.exec("next", None).await.unwrap();
-    assert!(started.elapsed() >= Duration::from_millis(400));
+    assert!(started.elapsed() >= Duration::from_millis(3000));
     assert_eq!(stub.most_at_once(), 1);
 }

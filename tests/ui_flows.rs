@@ -547,7 +547,8 @@ fn a_long_conversation_stays_quick() {
     let start = std::time::Instant::now();
     bench.harness.run_steps(20);
     let frame = start.elapsed() / 20;
-    assert!(frame < std::time::Duration::from_millis(60), "a frame took {frame:?}");
+    // Laying out all 300 turns takes seconds; the bound tells the two apart on any machine and measures nothing finer.
+    assert!(frame < std::time::Duration::from_millis(500), "a frame took {frame:?}");
 }
 
 #[test]
