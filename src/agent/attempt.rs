@@ -191,7 +191,12 @@ impl<H: TurnHost> Turn<'_, H> {
 
     pub(super) async fn keep_picture(&self, title: &str, stem: &str, mime: &str, bytes: Vec<u8>) -> Result<(), Ended> {
         let (width, height) = picture_size(&bytes).unwrap_or((0, 0));
-        let ending = if mime == "image/png" { "png" } else { "jpg" };
+        let ending = match mime {
+            "image/png" => "png",
+            "image/gif" => "gif",
+            "image/webp" => "webp",
+            _ => "jpg",
+        };
         let path = match self.host.save(&format!("{stem}.{ending}"), bytes).await {
             Ok(path) => path.to_string_lossy().into_owned(),
             Err(error) => {

@@ -5,7 +5,7 @@
 use std::future::Future;
 use std::path::PathBuf;
 
-use super::{Decision, TurnEvent};
+use super::{Decision, Spending, TurnEvent};
 use crate::safety::Finding;
 
 /// The history could not be written, so the turn must not go on: nothing may happen that is not recorded.
@@ -17,6 +17,9 @@ pub struct HostError(pub String);
 pub trait TurnHost: Send + Sync {
     /// Stores a fact, then shows it.
     fn emit(&self, event: TurnEvent) -> impl Future<Output = Result<(), HostError>> + Send;
+
+    /// Books a model call.
+    fn spent(&self, call: Spending) -> impl Future<Output = Result<(), HostError>> + Send;
 
     /// Puts a permission question to the person (as the fact [`TurnEvent::PermissionAsked`], told only when an answer can
     /// be taken) and waits for the answer. Without a person the answer is `Deny`.

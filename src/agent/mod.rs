@@ -4,6 +4,7 @@
 //! with a model; [`recipes`] the provider that needs none; `verify` the judgement of the scene.
 
 mod attempt;
+mod budget;
 mod event;
 mod help;
 mod host;
@@ -16,8 +17,9 @@ mod tools;
 mod turn;
 mod verify;
 
+pub use budget::{Allowance, Budget, Spending};
 pub use event::*;
 pub use host::{HostError, TurnHost};
 pub use plan::*;
 pub use prompt::{PastTurn, estimate_tokens};
-pub use turn::{Brain, Limits, TurnContext, TurnResult, run_turn};
+pub use turn::{Brain, Limits, SentPicture, TurnContext, TurnResult, run_turn};

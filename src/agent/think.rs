@@ -2,12 +2,13 @@
 
 use std::time::{Duration, Instant};
 
+use base64::Engine;
 use tokio::sync::mpsc;
 
 use super::reply::{Parts, Piece, Splitter};
 use super::tools::{self, Tools};
 use super::turn::{Brain, Ended, Turn};
-use super::{Finish, Problem, Role, TurnEvent, TurnHost};
+use super::{Finish, Problem, Role, Spending, TurnEvent, TurnHost};
 use crate::llm::{ChatReply, ChatRequest, Delta, Message, StopReason, ToolCall, Usage};
 
 /// Pieces of text are gathered this long before they are stored and shown: fast enough to read along, few enough rows.
@@ -30,7 +31,7 @@ impl<H: TurnHost> Turn<'_, H> {
         rounds: u32,
         role: Role,
     ) -> Result<(String, Parts), Ended> {
-        let Brain::Model { temperature, max_output, .. } = self.context.brain else {
+        let Brain::Model { temperature, max_output, effort, .. } = self.context.brain else {
             return Ok((String::new(), Parts::default()));
         };
         let mut tools = Tools::new(self.context.knowledge, self.context.slicer);
@@ -49,7 +50,9 @@ impl<H: TurnHost> Turn<'_, H> {
                 withhold_tools: last,
                 temperature,
                 max_output,
+                effort,
             };
+            self.ask_before_spending(&request).await?;
             let (reply, parts) = self.call_model(&request).await?;
             check_stop(&reply)?;
             if reply.tool_calls.is_empty() || last {
@@ -60,14 +63,19 @@ impl<H: TurnHost> Turn<'_, H> {
                 reasoning: Some(reply.reasoning).filter(|text| !text.is_empty()),
                 tool_calls: reply.tool_calls.clone(),
             });
+            // Pictures follow all results: between a call and its result nothing else may stand.
+            let mut pictures = Vec::new();
             for call in &reply.tool_calls {
-                messages.push(self.call_tool(&mut tools, call).await?);
+                let (result, picture) = self.call_tool(&mut tools, call).await?;
+                messages.push(result);
+                pictures.extend(picture);
             }
+            messages.extend(pictures);
         }
         Ok((String::new(), Parts::default()))
     }
 
-    async fn call_tool(&mut self, tools: &mut Tools<'_>, call: &ToolCall) -> Result<Message, Ended> {
+    async fn call_tool(&mut self, tools: &mut Tools<'_>, call: &ToolCall) -> Result<(Message, Option<Message>), Ended> {
         let doing = if matches!(call.name.as_str(), "VectorSearch" | "Grep") { "searching…" } else { "reading…" };
         self.stage(Role::Retriever, doing).await?;
         self.host
@@ -82,7 +90,10 @@ impl<H: TurnHost> Turn<'_, H> {
             () = self.context.cancel.cancelled() => return Err(Ended::Stopped),
         };
         self.timings.tools_ms += outcome.ms;
+        let mut shown = None;
         if let Some((mime, bytes)) = outcome.picture {
+            let data = base64::engine::general_purpose::STANDARD.encode(&bytes);
+            shown = Some(Message::Picture { about: outcome.summary.clone(), mime: mime.clone(), data });
             let stem = format!("asked_{}", &uuid::Uuid::new_v4().simple().to_string()[..6]);
             self.keep_picture("Picture that the model asked for", &stem, &mime, bytes).await?;
         }
@@ -96,7 +107,7 @@ impl<H: TurnHost> Turn<'_, H> {
                 ms: outcome.ms,
             })
             .await?;
-        Ok(Message::Tool { call: call.id.clone(), name: call.name.clone(), text: outcome.text })
+        Ok((Message::Tool { call: call.id.clone(), name: call.name.clone(), text: outcome.text }, shown))
     }
 
     /// One streamed call: what arrives is shown as it comes, in gathered pieces.
@@ -147,6 +158,7 @@ impl<H: TurnHost> Turn<'_, H> {
                 stream.reasoning.push_str(&text);
                 Ok(())
             }
+            Delta::Spent(usage) => self.count(&usage).await,
             Delta::Retrying { attempt, wait_ms, why } => {
                 self.host.emit(TurnEvent::Retrying { attempt, wait_ms, why }).await?;
                 Ok(())
@@ -193,6 +205,9 @@ impl<H: TurnHost> Turn<'_, H> {
         self.usage.estimated |= usage.estimated;
         let cost = self.context.catalogue.cost_usd(provider, model, usage);
         self.cost = self.cost.zip(cost).map(|(sum, cost)| sum + cost);
+        self.host
+            .spent(Spending { provider: provider.clone(), model: model.clone(), usage: *usage, cost_usd: cost })
+            .await?;
         self.host.emit(TurnEvent::Usage { total: self.usage, cost_usd: self.cost }).await?;
         Ok(())
     }

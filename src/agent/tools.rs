@@ -74,7 +74,7 @@ pub fn definitions(with_slicer: bool) -> Vec<ToolDefinition> {
             ),
             define(
                 "CaptureScreenshot",
-                "Takes a picture of a view and shows it to the person. You get a note, not the picture.",
+                "Takes a picture of a view and shows it to the person, and to you if you can see pictures.",
                 json!({"view_type": {"type": "string", "enum": ["application", "slice", "3d"]}, "view_name": {"type": "string"},
                        "camera_axis": {"type": "string", "enum": ["L", "R", "A", "P", "I", "S"]}, "image_size": {"type": "integer"}}),
                 &["view_type"],

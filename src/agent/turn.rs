@@ -7,10 +7,12 @@
 use std::path::Path;
 use std::time::Instant;
 
+use base64::Engine;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::attempt::Attempt;
+use super::budget::Budget;
 use super::help;
 use super::prompt::{self, PastTurn};
 use super::recipes::{self, PendingRecipe, RecipeAnswer, RecipeBook, RecipeContext, RecipePart};
@@ -34,6 +36,8 @@ pub enum Brain<'a> {
         model: String,
         temperature: Option<f64>,
         max_output: Option<u32>,
+        effort: Option<llm::Effort>,
+        budget: Budget,
     },
 }
 
@@ -58,9 +62,18 @@ impl Default for Limits {
     }
 }
 
+/// A picture that the person sent with the message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SentPicture {
+    pub name: String,
+    pub mime: String,
+    pub bytes: Vec<u8>,
+}
+
 /// Everything a turn works with.
 pub struct TurnContext<'a> {
     pub brain: Brain<'a>,
+    pub pictures: Vec<SentPicture>,
     pub knowledge: &'a Knowledge,
     pub recipes: &'a RecipeBook,
     pub catalogue: &'a Catalogue,
@@ -133,6 +146,8 @@ pub(super) struct Turn<'a, H> {
     /// USD so far; `None` as soon as one call has no known price.
     pub cost: Option<f64>,
     pub result: TurnResult,
+    /// A budget that the person agreed to go over in this turn is not asked for again.
+    pub over_budget: bool,
     /// Programs that were sent to Slicer so far.
     pub ran: u32,
     /// What failed runs of this turn may have left changed.
@@ -164,6 +179,7 @@ pub async fn run_turn<H: TurnHost>(
             past: PastTurn { request: request.to_owned(), ..PastTurn::default() },
             ..Default::default()
         },
+        over_budget: false,
         ran: 0,
         not_put_back: Vec::new(),
     };
@@ -308,6 +324,9 @@ impl<H: TurnHost> Turn<'_, H> {
         let mut messages = prompt::first_messages(system, history, budget, &hits, scene, &self.request);
         self.save_messages("prompt_first.json", &messages).await?;
         let own_messages = messages.len() - 1;
+        for picture in self.sent_pictures().await? {
+            messages.insert(messages.len() - 1, picture);
+        }
         let (text, mut draft) = self.think(&mut messages, self.context.limits.tool_rounds, Role::Planner).await?;
         // A correction sees this turn, never the history before it.
         let mut base = vec![messages[0].clone()];
@@ -355,6 +374,18 @@ impl<H: TurnHost> Turn<'_, H> {
             last_blocked = blocked;
             last_report = report;
         }
+    }
+
+    /// The person's pictures for the model; they are kept with the turn as well.
+    async fn sent_pictures(&self) -> Result<Vec<Message>, Ended> {
+        let mut messages = Vec::new();
+        for (number, picture) in self.context.pictures.iter().enumerate() {
+            let (stem, bytes) = (format!("sent_{}", number + 1), picture.bytes.clone());
+            self.keep_picture(&picture.name, &stem, &picture.mime, bytes).await?;
+            let data = base64::engine::general_purpose::STANDARD.encode(&picture.bytes);
+            messages.push(Message::Picture { about: picture.name.clone(), mime: picture.mime.clone(), data });
+        }
+        Ok(messages)
     }
 
     fn check_draft(&self, draft: &Parts) -> Draft {

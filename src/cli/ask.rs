@@ -1,5 +1,7 @@
 //! `ask`: one turn without the window.
 
+use std::path::PathBuf;
+
 use clap::Args;
 
 use super::console::{self, Console};
@@ -27,6 +29,9 @@ pub struct Arguments {
     /// Go on in a stored conversation
     #[arg(long, value_name = "ID")]
     conversation: Option<String>,
+    /// A picture for a model that can see; may be given again
+    #[arg(long, value_name = "FILE")]
+    image: Vec<PathBuf>,
     /// Attempts in all
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=20))]
     max_attempts: Option<u32>,
@@ -105,7 +110,7 @@ pub fn run(arguments: &Arguments, paths: &Paths, console: Console) -> Outcome {
     block_on(async {
         let mut session = Session::start(options, console, arguments.permission.yes)?;
         let conversation = session.open(arguments.conversation.as_deref()).await?;
-        let record = session.turn(&conversation, &arguments.text).await?;
+        let record = session.turn_with(&conversation, &arguments.text, arguments.image.clone()).await?;
         session.close().await;
         if arguments.json {
             console::print_json(&record)?;

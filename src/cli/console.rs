@@ -5,7 +5,7 @@ use std::io::{self, BufRead, IsTerminal, Write};
 use serde::Serialize;
 
 use super::{Failure, exit};
-use crate::engine::{Decision, Finding, Problem};
+use crate::engine::{Capability, Decision, Finding, Problem};
 
 /// The terminal as the person wants it.
 #[derive(Debug, Clone, Copy)]
@@ -52,6 +52,9 @@ pub fn findings_text(findings: &[Finding]) -> String {
     let line = |finding: &Finding| {
         let instead =
             if finding.instead.is_empty() { String::new() } else { format!("\n      Instead: {}", finding.instead) };
+        if finding.capability == Capability::Spend {
+            return format!("  - {}", finding.why);
+        }
         format!(
             "  - line {}, {}: {}\n      {}{instead}",
             finding.line,

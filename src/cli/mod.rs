@@ -7,6 +7,7 @@ mod ask;
 mod bridge;
 mod console;
 mod conversations;
+mod costs;
 mod demo;
 mod doctor;
 mod models;
@@ -76,6 +77,8 @@ enum Command {
     Models(models::ListArguments),
     /// Whether a model answers with these settings
     TestConnection(models::TestArguments),
+    /// What models have cost
+    Costs(costs::Arguments),
     /// Past conversations
     Conversations(conversations::Arguments),
     /// What of the set-up works, and what to do about the rest
@@ -146,6 +149,7 @@ fn dispatch(command: Option<Command>, paths: &Paths, console: Console) -> Outcom
         Some(Command::Search(arguments)) => search::run(&arguments, paths),
         Some(Command::Models(arguments)) => models::list(&arguments, paths),
         Some(Command::TestConnection(arguments)) => models::test(&arguments, paths),
+        Some(Command::Costs(arguments)) => costs::run(&arguments, paths),
         Some(Command::Conversations(arguments)) => conversations::run(&arguments, paths),
         Some(Command::Doctor(arguments)) => doctor::run(&arguments, paths),
     }

@@ -12,11 +12,22 @@ use crate::resources;
 use crate::store::Paths;
 
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  slicer-ai-agent models --provider openai")]
+#[command(
+    after_help = "Examples:\n  slicer-ai-agent models --provider openai\n  slicer-ai-agent models --provider ollama --fetch"
+)]
 pub struct ListArguments {
     /// Only this provider
     #[arg(long)]
     provider: Option<String>,
+    /// Ask the provider which models it offers now
+    #[arg(long, requires = "provider")]
+    fetch: bool,
+    /// Base URL of the provider, for --fetch
+    #[arg(long, value_name = "URL", requires = "fetch")]
+    base_url: Option<String>,
+    /// Environment variable that holds the key, for --fetch
+    #[arg(long, value_name = "VAR", requires = "fetch")]
+    api_key_env: Option<String>,
     #[arg(long)]
     json: bool,
 }
@@ -48,14 +59,24 @@ pub fn list(arguments: &ListArguments, paths: &Paths) -> Outcome {
         let advice = format!("There are: {}.", names.join(", "));
         return Err(Failure::new(exit::USAGE, "BadRequest", format!("There is no provider called {id}."), advice));
     }
+    let fetched = if arguments.fetch { Some(fetch(arguments, paths, &catalogue)?) } else { None };
     let providers = catalogue.providers().iter().filter(|provider| wanted.is_none_or(|id| provider.id == id));
     let mut list = Vec::new();
     for provider in providers {
         let models: Vec<_> = catalogue.models(&provider.id).collect();
         if arguments.json {
-            list.push(
-                json!({"id": provider.id, "name": provider.name, "base_url": provider.base_url, "models": models}),
-            );
+            let (id, name, address) = (&provider.id, &provider.name, &provider.base_url);
+            let mut entry = json!({"id": id, "name": name, "base_url": address, "models": models});
+            if let Some(offered) = &fetched {
+                entry["offered"] = json!(offered);
+            }
+            list.push(entry);
+        } else if let Some(offered) = &fetched {
+            console::print_text(&format!("{} ({}) offers {} models", provider.name, provider.id, offered.len()))?;
+            for id in offered {
+                let known = catalogue.model(&provider.id, id).map_or("  not in the catalogue: cost unknown", |_| "");
+                console::print_text(&format!("  {id}{known}"))?;
+            }
         } else {
             console::print_text(&format!("{} ({})", provider.name, provider.id))?;
             for model in models {
@@ -74,6 +95,20 @@ pub fn list(arguments: &ListArguments, paths: &Paths) -> Outcome {
         console::print_json(&json!({"providers": list}))?;
     }
     Ok(exit::DONE)
+}
+
+fn fetch(arguments: &ListArguments, paths: &Paths, catalogue: &Catalogue) -> Result<Vec<String>, Failure> {
+    let model = ModelArguments {
+        provider: arguments.provider.clone(),
+        model: None,
+        base_url: arguments.base_url.clone(),
+        api_key_env: arguments.api_key_env.clone(),
+    };
+    let mut settings = session::settings(paths, console::Console { quiet: arguments.json })?;
+    model.apply(&mut settings);
+    let key = model.key()?;
+    let fetched = runtime()?.block_on(engine::fetch_models(catalogue, &settings, key));
+    fetched.map_err(|problem| Failure { code: super::code_of(&problem), problem })
 }
 
 /// Runs `test-connection`.

@@ -1,6 +1,7 @@
 //! Talking to the engine from the command line: start it, send one message, fold its facts into a record.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::Args;
@@ -128,7 +129,25 @@ impl Session {
     /// # Errors
     /// When the engine is gone.
     pub async fn turn(&mut self, conversation: &ConversationId, text: &str) -> Result<TurnRecord, Failure> {
-        self.send(Command::Send { conversation: conversation.clone(), text: text.to_owned() }).await?;
+        self.turn_with(conversation, text, Vec::new()).await
+    }
+
+    /// The same with pictures.
+    ///
+    /// # Errors
+    /// When the engine is gone.
+    pub async fn turn_with(
+        &mut self,
+        conversation: &ConversationId,
+        text: &str,
+        pictures: Vec<PathBuf>,
+    ) -> Result<TurnRecord, Failure> {
+        let (id, text) = (conversation.clone(), text.to_owned());
+        self.send(match pictures.as_slice() {
+            [] => Command::Send { conversation: id, text },
+            _ => Command::SendWithPictures { conversation: id, text, pictures },
+        })
+        .await?;
         let mut record = TurnRecord::of(conversation);
         let mut stopping = false;
         loop {

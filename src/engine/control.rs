@@ -116,6 +116,9 @@ impl Control {
                 self.change_list(move |store| store.restore(&conversation)).await;
             }
             Command::Send { conversation, text } => self.enqueue(conversation, Job::Message(text)).await,
+            Command::SendWithPictures { conversation, text, pictures } => {
+                self.enqueue(conversation, Job::Seen { text, pictures }).await;
+            }
             Command::RunCode { conversation, code } => self.enqueue(conversation, Job::Program(code)).await,
             Command::Unqueue { conversation, position } => self.unqueue(conversation, position).await,
             Command::Stop { conversation } => {
@@ -134,6 +137,7 @@ impl Control {
             Command::SetKey { provider, key } => self.set_key(provider, key).await,
             Command::RemoveKey { provider } => self.remove_key(provider).await,
             Command::TestConnection { settings, key } => self.test_connection(*settings, key),
+            Command::FetchModels { settings, key } => self.fetch_models(*settings, key),
             Command::CancelTest => {
                 if let Some(cancel) = self.test.take() {
                     cancel.cancel();
@@ -322,6 +326,7 @@ impl Control {
             }
         }
         self.tell_conversations().await;
+        self.tell_spending();
         let link = self.link.clone();
         let shared = Arc::clone(&self.shared);
         tokio::spawn(async move {
@@ -350,10 +355,12 @@ impl Control {
         // Line 0 is a question about the plan as a whole: its answer holds for this run only.
         let capabilities =
             question.findings.iter().filter(|finding| finding.line > 0).map(|finding| finding.capability);
+        // Money is about no line either, but may be agreed to for a conversation; never for good.
+        let spends = question.findings.iter().any(|finding| finding.capability == Capability::Spend);
         match decision {
             Decision::AllowConversation => {
                 if let Some(session) = self.sessions.get_mut(conversation) {
-                    session.granted.extend(capabilities);
+                    session.granted.extend(capabilities.chain(spends.then_some(Capability::Spend)));
                 }
             }
             Decision::AllowAlways => {

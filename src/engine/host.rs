@@ -9,8 +9,8 @@ use tokio::sync::oneshot;
 
 use super::events::EventSender;
 use super::types::{ConversationId, Decision, Event, Finding, StoredTurnEvent, TurnEvent};
-use crate::agent::{HostError, TurnHost};
-use crate::store::{Conversations, Paths, RunFolder, redact};
+use crate::agent::{HostError, Spending, TurnHost};
+use crate::store::{Conversations, Paths, RunFolder, SpentCall, redact};
 
 /// A permission question that waits for the person.
 pub struct Question {
@@ -96,6 +96,21 @@ impl Drop for OpenQuestion<'_> {
 impl TurnHost for EngineHost {
     async fn emit(&self, event: TurnEvent) -> Result<(), HostError> {
         store_and_show(&self.store, &self.events, &self.conversation, event, &self.secrets).await
+    }
+
+    async fn spent(&self, call: Spending) -> Result<(), HostError> {
+        let (store, conversation) = (Arc::clone(&self.store), self.conversation.clone());
+        let call = SpentCall {
+            provider: call.provider,
+            model: call.model,
+            input: call.usage.input,
+            cached: call.usage.cached,
+            output: call.usage.output,
+            estimated: call.usage.estimated,
+            cost_usd: call.cost_usd,
+        };
+        let booked = tokio::task::spawn_blocking(move || store.spend(&conversation, &call)).await;
+        booked.map_err(|error| HostError(error.to_string()))?.map_err(|error| HostError(error.to_string()))
     }
 
     async fn ask(&self, request: String, findings: Vec<Finding>) -> Decision {

@@ -24,12 +24,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::agent::recipes::RecipeBook;
 use crate::knowledge::{Knowledge, KnowledgeError};
-use crate::llm::{Catalogue, CatalogueError};
+use crate::llm::{Catalogue, CatalogueError, Learnt};
 use crate::resources;
 use crate::store::{self, Conversations, Keys, Paths, RunFolder, StoreError};
 
 pub use events::EventSender;
-pub use preferences::test_connection;
+pub use preferences::{fetch_models, test_connection};
 pub use record::{ToolCallRecord, TurnRecord, turns};
 pub use slicer_link::SlicerTarget;
 pub use turns::read_events;
@@ -117,6 +117,7 @@ pub fn start(options: EngineOptions) -> Result<Engine, EngineError> {
         questions: Arc::default(),
         granted: options.granted,
         api_key: options.api_key,
+        learnt: Learnt::default(),
         max_attempts: options.max_attempts,
         connected_once: CancellationToken::new(),
         paths: paths.clone(),

@@ -1,6 +1,7 @@
 //! Settings, keys and the connection test: the part of the engine behind the settings dialog.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
@@ -30,6 +31,30 @@ impl Control {
                 .collect();
             let (_, key) = turns::key_of(catalogue, &shared.keys, &settings.model.provider).await;
             shared.events.send(Event::Settings { settings: Box::new(settings), providers, key }).await;
+        });
+        self.tell_spending();
+    }
+
+    /// Tells what this month has cost so far.
+    pub(super) fn tell_spending(&self) {
+        let shared = Arc::clone(&self.shared);
+        tokio::spawn(async move {
+            let store = Arc::clone(&shared.store);
+            match tokio::task::spawn_blocking(move || store.spent(store::month_start_ms(), None)).await {
+                Ok(Ok(month)) => shared.events.send(Event::Spending { month }).await,
+                Ok(Err(error)) => tracing::warn!("the costs so far cannot be read: {error}"),
+                Err(error) => tracing::warn!("the costs so far cannot be read: {error}"),
+            }
+        });
+    }
+
+    /// Asks a provider for its models. Several may be on their way; each answer names its provider.
+    pub(super) fn fetch_models(&self, settings: Settings, key: Option<Secret>) {
+        let shared = Arc::clone(&self.shared);
+        tokio::spawn(async move {
+            let key = key.or_else(|| shared.api_key.clone());
+            let models = fetch(&shared.catalogue, &shared.keys, &settings, key).await;
+            shared.events.send(Event::ModelsFetched { provider: settings.model.provider, models }).await;
         });
     }
 
@@ -110,6 +135,40 @@ pub async fn test_connection(
     test(catalogue, &Arc::new(Keys::new()), settings, key, cancel).await
 }
 
+/// The models that a provider offers, for a surface without an engine.
+///
+/// # Errors
+/// Why it did not tell, with what to do.
+pub async fn fetch_models(
+    catalogue: &Catalogue,
+    settings: &Settings,
+    key: Option<Secret>,
+) -> Result<Vec<String>, Problem> {
+    fetch(catalogue, &Arc::new(Keys::new()), settings, key).await
+}
+
+/// A list is short; who does not send it by then does not.
+const FETCH_LIMIT: Duration = Duration::from_secs(20);
+
+async fn fetch(
+    catalogue: &Catalogue,
+    keys: &Arc<Keys>,
+    settings: &Settings,
+    key: Option<Secret>,
+) -> Result<Vec<String>, Problem> {
+    let Some(endpoint) = turns::endpoint(catalogue, keys, key.as_ref(), settings).await? else {
+        return Ok(Vec::new());
+    };
+    let mut transport = turns::transport(settings);
+    transport.timeouts.first_byte = transport.timeouts.first_byte.min(FETCH_LIMIT);
+    let client = llm::Client::new(endpoint, catalogue).and_then(|client| client.with_transport(&transport));
+    let client = client.map_err(|error| turns::llm_problem(&error))?;
+    let mut models = client.list_models().await.map_err(|error| turns::llm_problem(&error))?;
+    models.sort();
+    models.dedup();
+    Ok(models)
+}
+
 fn not_offered(model: &str, nearest: &[String]) -> Problem {
     let advice = if nearest.is_empty() {
         "Choose another model, or check its name.".to_owned()
@@ -135,7 +194,8 @@ async fn test(
         Ok(Some(endpoint)) => endpoint,
         Err(problem) => return failed(problem),
     };
-    let client = match llm::Client::new(endpoint, catalogue) {
+    let client = llm::Client::new(endpoint, catalogue);
+    let client = match client.and_then(|client| client.with_transport(&turns::transport(settings))) {
         Ok(client) => client,
         Err(error) => return failed(turns::llm_problem(&error)),
     };

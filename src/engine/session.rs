@@ -2,6 +2,7 @@
 //! next turn needs to know of the earlier ones.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::path::PathBuf;
 
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -37,6 +38,11 @@ pub struct Session {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Job {
     Message(String),
+    /// A message with pictures: files to be read when its turn begins.
+    Seen {
+        text: String,
+        pictures: Vec<PathBuf>,
+    },
     /// A program of the person's own.
     Program(String),
 }
@@ -45,7 +51,7 @@ impl Job {
     /// What the person sees of it.
     pub fn text(&self) -> String {
         match self {
-            Job::Message(text) => text.clone(),
+            Job::Message(text) | Job::Seen { text, .. } => text.clone(),
             Job::Program(_) => "Run this program".to_owned(),
         }
     }

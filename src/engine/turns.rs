@@ -1,9 +1,10 @@
 //! Running one turn, and the small jobs around it: the picture of a view, the scene for the pane.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
@@ -13,11 +14,13 @@ use super::session::Job;
 use super::slicer_link::{SlicerLink, problem};
 use super::types::*;
 use crate::agent::recipes::{PendingRecipe, RecipeBook, RecipeContext};
-use crate::agent::{Brain, HostError, Limits, PastTurn, TurnContext, TurnHost, TurnResult, run_turn};
+use crate::agent::{
+    Allowance, Brain, Budget, HostError, Limits, PastTurn, SentPicture, TurnContext, TurnHost, TurnResult, run_turn,
+};
 use crate::knowledge::Knowledge;
 use crate::llm::{self, Catalogue, Endpoint};
 use crate::safety::Policy;
-use crate::store::{Conversations, Keys, Paths, RunFolder, StoredEvent};
+use crate::store::{Conversations, Keys, Paths, RunFolder, StoreError, StoredEvent, month_start_ms};
 
 /// What all tasks of an engine share.
 pub struct Shared {
@@ -33,6 +36,8 @@ pub struct Shared {
     pub granted: BTreeSet<Capability>,
     /// A key given by the command line, which goes before all others.
     pub api_key: Option<Secret>,
+    /// Which options which models refused.
+    pub learnt: llm::Learnt,
     /// Largest number of attempts, when the command line sets it.
     pub max_attempts: Option<u32>,
     /// Set once the first connection was tried: the first turn waits for it.
@@ -98,26 +103,48 @@ pub async fn run(
     let client;
     let brain = match (&order.job, &endpoint) {
         (Job::Program(code), _) => Brain::Given { code: code.clone() },
+        (Job::Seen { text, .. }, Ok(None)) => {
+            let problem = Problem {
+                kind: "BadRequest".into(),
+                message: "The built-in recipes cannot see pictures.".into(),
+                advice: "Send the request without a picture, or set up a model in Settings → Model.".into(),
+            };
+            return refuse(&host, &order, text, problem).await;
+        }
         (Job::Message(_), Ok(None)) => {
             Brain::Recipes { pending: order.pending.clone(), context: order.recipes.clone() }
         }
-        (Job::Message(text), Ok(Some(endpoint))) => match llm::Client::new(endpoint.clone(), &shared.catalogue) {
-            Ok(made) => {
-                client = made;
-                Brain::Model {
-                    client: &client,
-                    provider: endpoint.provider.clone(),
-                    model: endpoint.model.clone(),
-                    temperature: order.settings.model.temperature,
-                    max_output: order.settings.model.max_output,
+        (Job::Message(text) | Job::Seen { text, .. }, Ok(Some(endpoint))) => {
+            match client_for(shared, endpoint.clone(), &order.settings) {
+                Ok(made) => {
+                    client = made;
+                    Brain::Model {
+                        client: &client,
+                        provider: endpoint.provider.clone(),
+                        model: endpoint.model.clone(),
+                        temperature: order.settings.model.temperature,
+                        max_output: order.settings.model.max_output,
+                        effort: llm::Effort::from_name(&order.settings.model.reasoning_effort),
+                        budget: budget(shared, &host.conversation, &order.settings).await,
+                    }
                 }
+                Err(error) => return refuse(&host, &order, text, llm_problem(&error)).await,
             }
-            Err(error) => return refuse(&host, &order, text, llm_problem(&error)).await,
+        }
+        (Job::Message(text) | Job::Seen { text, .. }, Err(problem)) => {
+            return refuse(&host, &order, text, problem.clone()).await;
+        }
+    };
+    let pictures = match &order.job {
+        Job::Seen { text, pictures } => match read_pictures(pictures.clone()).await {
+            Ok(pictures) => pictures,
+            Err(problem) => return refuse(&host, &order, text, problem).await,
         },
-        (Job::Message(text), Err(problem)) => return refuse(&host, &order, text, problem.clone()).await,
+        _ => Vec::new(),
     };
     let context = TurnContext {
         brain,
+        pictures,
         knowledge: &shared.knowledge,
         recipes: &shared.recipes,
         catalogue: &shared.catalogue,
@@ -129,6 +156,93 @@ pub async fn run(
         cancel: order.cancel.clone(),
     };
     run_turn(order.number, &order.job.text(), &order.history, &context, &host).await
+}
+
+/// Providers take at most about this much in one picture.
+const LARGEST_PICTURE: u64 = 20 << 20;
+
+/// The pictures of a message.
+///
+/// # Errors
+/// A file that cannot be read, is too large, or is no picture that models take.
+async fn read_pictures(files: Vec<PathBuf>) -> Result<Vec<SentPicture>, Problem> {
+    let read = tokio::task::spawn_blocking(move || files.iter().map(|file| read_picture(file)).collect());
+    read.await.unwrap_or_else(|error| Err(unreadable("The pictures", &error.to_string())))
+}
+
+fn unreadable(what: &str, why: &str) -> Problem {
+    Problem {
+        kind: "BadRequest".into(),
+        message: format!("{what} could not be read: {why}."),
+        advice: "Send a PNG, JPEG, GIF or WebP file of at most 20 MB.".into(),
+    }
+}
+
+fn read_picture(file: &Path) -> Result<SentPicture, Problem> {
+    let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let failed = |why: &str| unreadable(&format!("The picture {name}"), why);
+    let size = std::fs::metadata(file).map_err(|error| failed(&error.to_string()))?.len();
+    if size > LARGEST_PICTURE {
+        return Err(failed("it is too large"));
+    }
+    let bytes = std::fs::read(file).map_err(|error| failed(&error.to_string()))?;
+    let mime = match bytes.as_slice() {
+        [0x89, b'P', b'N', b'G', ..] => "image/png",
+        [0xFF, 0xD8, 0xFF, ..] => "image/jpeg",
+        [b'G', b'I', b'F', b'8', ..] => "image/gif",
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => "image/webp",
+        _ => return Err(failed("it is not a picture of a known kind")),
+    };
+    Ok(SentPicture { name, mime: mime.into(), bytes })
+}
+
+/// The client of one turn, with what earlier ones learnt.
+fn client_for(shared: &Shared, endpoint: Endpoint, settings: &Settings) -> Result<llm::Client, llm::LlmError> {
+    let client = llm::Client::new(endpoint, &shared.catalogue)?;
+    Ok(client.with_transport(&transport(settings))?.with_learnt(shared.learnt.clone()))
+}
+
+/// How models are reached by these settings.
+pub fn transport(settings: &Settings) -> llm::Transport {
+    let model = &settings.model;
+    let seconds = |seconds: u64| Duration::from_secs(seconds.max(1));
+    let timeouts = llm::Timeouts {
+        connect: seconds(model.connect_timeout_s),
+        first_byte: seconds(model.first_byte_timeout_s),
+        between_bytes: seconds(model.stall_timeout_s),
+    };
+    let proxy = Some(model.proxy.trim()).filter(|proxy| !proxy.is_empty()).map(str::to_owned);
+    llm::Transport { timeouts, proxy }
+}
+
+/// The budget with what was spent before this turn. A history that cannot be read counts as nothing spent, and is said in
+/// the log: the turn itself will meet the same trouble and end.
+async fn budget(shared: &Shared, conversation: &str, settings: &Settings) -> Budget {
+    let model = &settings.model;
+    let (store, conversation) = (Arc::clone(&shared.store), conversation.to_owned());
+    let sums = tokio::task::spawn_blocking(move || {
+        Ok::<_, StoreError>((
+            store.spent(0, Some(&conversation))?.cost_usd,
+            store.spent(month_start_ms(), None)?.cost_usd,
+        ))
+    });
+    let (so_far, month) = match sums.await {
+        Ok(Ok(sums)) => sums,
+        Ok(Err(error)) => {
+            tracing::error!("the costs so far cannot be read: {error}");
+            (0.0, 0.0)
+        }
+        Err(error) => {
+            tracing::error!("the costs so far cannot be read: {error}");
+            (0.0, 0.0)
+        }
+    };
+    let allowance = |limit: Option<f64>, spent| limit.map(|limit| Allowance { limit, spent });
+    Budget {
+        conversation: allowance(model.budget_conversation_usd, so_far),
+        month: allowance(model.budget_month_usd, month),
+        paid: shared.catalogue.provider(&model.provider).is_some_and(|provider| provider.needs_key),
+    }
 }
 
 /// A turn that cannot start: its message and the reason are facts like any other.

@@ -1,5 +1,7 @@
 //! The two vocabularies between a surface (window, command line) and the engine: commands in, events out.
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 
 pub use crate::agent::{
@@ -11,7 +13,7 @@ pub use crate::slicer::{
     NodeChange, NodeReference, NodeSummary, RestoreReport, RunError, SceneDiff, SceneSnapshot, SegmentSummary,
     SlicerStatus, ViewRequest, VtkMessage,
 };
-pub use crate::store::{ConversationSummary, KeyOrigin, Settings};
+pub use crate::store::{ConversationSummary, KeyOrigin, Settings, SpendingTotal};
 
 /// Names a conversation (a UUID as text).
 pub type ConversationId = String;
@@ -48,6 +50,12 @@ pub enum Command {
     Send {
         conversation: ConversationId,
         text: String,
+    },
+    /// The same with pictures for a model that can see: files that are read when its turn begins.
+    SendWithPictures {
+        conversation: ConversationId,
+        text: String,
+        pictures: Vec<PathBuf>,
     },
     /// Take a queued message back.
     Unqueue {
@@ -98,6 +106,11 @@ pub enum Command {
         key: Option<Secret>,
     },
     CancelTest,
+    /// Ask the provider which models it offers.
+    FetchModels {
+        settings: Box<Settings>,
+        key: Option<Secret>,
+    },
     Shutdown,
 }
 
@@ -196,6 +209,15 @@ pub enum Event {
     TestStarted,
     TestFinished {
         report: ConnectionReport,
+    },
+    /// What a provider offers, or why it did not tell.
+    ModelsFetched {
+        provider: String,
+        models: Result<Vec<String>, Problem>,
+    },
+    /// What was spent on models this month.
+    Spending {
+        month: SpendingTotal,
     },
     /// Something went wrong outside a turn.
     Problem {

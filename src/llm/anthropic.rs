@@ -3,10 +3,11 @@
 
 use serde_json::{Map, Value, json};
 
-use super::catalogue::Model;
+use super::catalogue::{Model, Thinking};
 use super::client::Memory;
+use super::openai::unseen;
 use super::reply::{Draft, DraftCall};
-use super::types::{ChatRequest, Message, StopReason, Usage};
+use super::types::{ChatRequest, Effort, Message, StopReason, Usage};
 
 /// The version of the interface that is asked for.
 pub(super) const VERSION: &str = "2023-06-01";
@@ -19,17 +20,24 @@ const LARGEST_DEFAULT: u64 = 32_000;
 pub(super) fn body(model: Option<&Model>, id: &str, request: &ChatRequest, memory: &Memory) -> Value {
     let known = model.and_then(|model| model.max_output).unwrap_or(DEFAULT_LIMIT).min(LARGEST_DEFAULT);
     let limit = request.max_output.map_or(known, u64::from);
-    let (system, messages) = write_messages(&request.messages, memory);
+    let sees = model.is_none_or(|model| model.vision) && !memory.refused("image");
+    let (system, mut messages) = write_messages(&request.messages, memory, sees);
+    let cache = !memory.refused("cache_control");
+    if cache {
+        mark_stable(&mut messages, !request.tools.is_empty() && !request.withhold_tools);
+    }
     let mut body = json!({ "model": id, "max_tokens": limit, "messages": messages, "stream": true });
     if !system.is_empty() {
         let mut block = json!({ "type": "text", "text": system });
-        if !memory.refused("cache_control") {
+        if cache {
             // Tools come before the system text, so that this one mark lets the provider keep both.
             block["cache_control"] = json!({ "type": "ephemeral" });
         }
         body["system"] = json!([block]);
     }
-    if let Some(temperature) = request.temperature.filter(|_| !memory.refused("temperature")) {
+    let thinks = write_thinking(model, request, memory, &mut body);
+    let free = !thinks && !model.is_some_and(|model| model.fixed_temperature) && !memory.refused("temperature");
+    if let Some(temperature) = request.temperature.filter(|_| free) {
         body["temperature"] = json!(temperature);
     }
     let calls = request
@@ -40,7 +48,7 @@ pub(super) fn body(model: Option<&Model>, id: &str, request: &ChatRequest, memor
         // The definitions must be there when the conversation holds calls; that none is made is said beside them.
         body["tool_choice"] = json!({ "type": "none" });
     }
-    if !request.tools.is_empty() && (calls || !request.withhold_tools) {
+    if !request.tools.is_empty() && (calls || !request.withhold_tools) && !memory.refused("tools") {
         body["tools"] = request
             .tools
             .iter()
@@ -50,8 +58,58 @@ pub(super) fn body(model: Option<&Model>, id: &str, request: &ChatRequest, memor
     body
 }
 
+/// Asks for thinking when the person set an effort and the model is known to take it. True when it was asked for.
+fn write_thinking(model: Option<&Model>, request: &ChatRequest, memory: &Memory, body: &mut Value) -> bool {
+    let Some(effort) = request.effort.filter(|_| !memory.refused("thinking")) else { return false };
+    match model.and_then(|model| model.thinking) {
+        Some(Thinking::Adaptive) => {
+            body["thinking"] = json!({ "type": "adaptive" });
+            if !memory.refused("output_config") {
+                body["output_config"] = json!({ "effort": effort.name() });
+            }
+            true
+        }
+        Some(Thinking::Budget) if effort != Effort::Low => {
+            let budget = if effort == Effort::High { 16_000 } else { 4_000 };
+            // The limit counts thinking and answer together.
+            let limit = body["max_tokens"].as_u64().unwrap_or(DEFAULT_LIMIT);
+            body["max_tokens"] = json!(limit.max(budget + DEFAULT_LIMIT));
+            body["thinking"] = json!({ "type": "enabled", "budget_tokens": budget });
+            true
+        }
+        _ => false,
+    }
+}
+
+/// Marks how far a request is the same as the next one will be, so that the provider can keep it: up to the last turn
+/// before this one, and, within a tool loop, up to its end. Thinking takes no mark.
+fn mark_stable(messages: &mut [Value], more_rounds: bool) {
+    let is_asked = |message: &Value| {
+        let content = message["content"].as_array();
+        message["role"] == "user" && !content.is_some_and(|blocks| blocks.iter().any(|b| b["type"] == "tool_result"))
+    };
+    let asked = messages.iter().rposition(is_asked).unwrap_or(0);
+    let last = messages.len().checked_sub(1).filter(|_| more_rounds);
+    let history = asked.checked_sub(1);
+    for place in [history, last].into_iter().flatten() {
+        let blocks = messages[place]["content"].as_array_mut();
+        let block = blocks.and_then(|blocks| blocks.iter_mut().rfind(|block| takes_mark(block)));
+        if let Some(block) = block {
+            block["cache_control"] = json!({ "type": "ephemeral" });
+        }
+    }
+}
+
+fn takes_mark(block: &Value) -> bool {
+    match block["type"].as_str() {
+        Some("text") => block["text"].as_str().is_some_and(|text| !text.is_empty()),
+        Some("tool_result" | "tool_use" | "image") => true,
+        _ => false,
+    }
+}
+
 /// The system text, and the messages with neighbours of one role joined, as the format demands.
-fn write_messages(messages: &[Message], memory: &Memory) -> (String, Vec<Value>) {
+fn write_messages(messages: &[Message], memory: &Memory, sees: bool) -> (String, Vec<Value>) {
     let mut system = Vec::new();
     let mut written: Vec<(&str, Vec<Value>)> = Vec::new();
     for message in messages {
@@ -61,6 +119,12 @@ fn write_messages(messages: &[Message], memory: &Memory) -> (String, Vec<Value>)
                 continue;
             }
             Message::User { text } => ("user", vec![json!({ "type": "text", "text": text })]),
+            Message::Picture { about, mime, data } if sees && !data.is_empty() => {
+                let source = json!({ "type": "base64", "media_type": mime, "data": data });
+                let about = json!({ "type": "text", "text": format!("Picture: {about}") });
+                ("user", vec![about, json!({ "type": "image", "source": source })])
+            }
+            Message::Picture { about, .. } => ("user", vec![json!({ "type": "text", "text": unseen(about) })]),
             Message::Tool { call, text, .. } => {
                 ("user", vec![json!({ "type": "tool_result", "tool_use_id": call, "content": text })])
             }
@@ -173,7 +237,13 @@ impl Decoder {
                 // Compatible servers may give the whole input at the start and no pieces.
                 let input = block.get("input").filter(|input| input.as_object().is_some_and(|map| !map.is_empty()));
                 let arguments = input.map(Value::to_string).unwrap_or_default();
-                draft.calls.push(DraftCall { index: Some(index), id: text("id"), name: text("name"), arguments });
+                draft.calls.push(DraftCall {
+                    index: Some(index),
+                    id: text("id"),
+                    name: text("name"),
+                    arguments,
+                    ..DraftCall::default()
+                });
                 Block::Call(draft.calls.len() - 1)
             }
             _ => Block::Other,

@@ -27,11 +27,19 @@ pub struct Quirks {
     pub stream_options: bool,
     /// True: `reasoning_content` of earlier assistant messages goes back within a tool loop.
     pub reasoning_back: bool,
+    /// The field that takes how long to think: `reasoning_effort`, `reasoning` (an object) or `enable_thinking` (a
+    /// switch); empty: there is none.
+    pub effort: String,
 }
 
 impl Default for Quirks {
     fn default() -> Self {
-        Self { max_tokens_field: "max_tokens".into(), stream_options: true, reasoning_back: false }
+        Self {
+            max_tokens_field: "max_tokens".into(),
+            stream_options: true,
+            reasoning_back: false,
+            effort: "reasoning_effort".into(),
+        }
     }
 }
 
@@ -64,6 +72,30 @@ pub struct Prices {
     pub cache_write: Option<f64>,
     /// The day on which they were read, as `YYYY-MM-DD`.
     pub date: String,
+    /// Other prices for the whole of a call whose prompt is longer, shortest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub above: Vec<Tier>,
+}
+
+/// Prices of a call with a long prompt.
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+pub struct Tier {
+    /// They hold for a prompt of more tokens than this, cached ones included.
+    pub tokens: u64,
+    pub input: f64,
+    pub output: f64,
+    pub cached: Option<f64>,
+    pub cache_write: Option<f64>,
+}
+
+/// How a model of the Messages format is told to think.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Thinking {
+    /// It takes an effort and decides by itself.
+    Adaptive,
+    /// It takes a number of tokens.
+    Budget,
 }
 
 /// One model of a provider.
@@ -82,6 +114,9 @@ pub struct Model {
     pub thinks: bool,
     #[serde(default)]
     pub tools: bool,
+    /// How thinking is asked for, where the wire format has several ways.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thinking: Option<Thinking>,
     /// True: the model refuses a temperature of its own.
     #[serde(default)]
     pub fixed_temperature: bool,
@@ -148,11 +183,17 @@ impl Catalogue {
     /// Price of a call in US dollars. `None` when the price is not known: it is never invented.
     pub fn cost_usd(&self, provider: &str, model: &str, usage: &Usage) -> Option<f64> {
         let prices = self.model(provider, model)?.prices.as_ref()?;
+        let prompt = usage.input + usage.cached;
+        let tier = prices.above.iter().rfind(|tier| prompt > tier.tokens);
+        let (input, output, cached, cache_write) = match tier {
+            Some(tier) => (tier.input, tier.output, tier.cached, tier.cache_write),
+            None => (prices.input, prices.output, prices.cached, prices.cache_write),
+        };
         let written = usage.cache_write.min(usage.input);
-        let dollars = (usage.input - written) as f64 * prices.input
-            + written as f64 * prices.cache_write.unwrap_or(prices.input)
-            + usage.cached as f64 * prices.cached.unwrap_or(prices.input)
-            + usage.output as f64 * prices.output;
+        let dollars = (usage.input - written) as f64 * input
+            + written as f64 * cache_write.unwrap_or(input)
+            + usage.cached as f64 * cached.unwrap_or(input)
+            + usage.output as f64 * output;
         Some(dollars / 1e6)
     }
 }
@@ -190,6 +231,34 @@ mod tests {
         // claude-sonnet-4-6: 3 in, 3.75 written.
         let cost = catalogue.cost_usd("claude", "claude-sonnet-4-6", &written).unwrap();
         assert!((cost - (0.6 * 3.0 + 0.4 * 3.75)).abs() < 1e-9, "{cost}");
+    }
+
+    /// A long prompt has its own prices where the provider has them, for the whole call.
+    #[test]
+    fn a_long_prompt_has_its_own_price() {
+        let catalogue = Catalogue::from_toml(SHIPPED).unwrap();
+        let cost =
+            |input| catalogue.cost_usd("gemini", "gemini-2.5-pro", &Usage { input, ..Usage::default() }).unwrap();
+        // 1.25 up to 200,000 tokens, 2.5 above.
+        assert!((cost(200_000) - 0.25).abs() < 1e-9, "{}", cost(200_000));
+        assert!((cost(200_001) - 0.500_002_5).abs() < 1e-9, "{}", cost(200_001));
+    }
+
+    /// Prices without a day, tiers out of order and models without a size are slips of whoever wrote the table.
+    #[test]
+    fn the_shipped_table_is_in_order() {
+        let catalogue = Catalogue::from_toml(SHIPPED).unwrap();
+        for provider in ["kimi", "deepseek", "claude", "openai", "qwen", "gemini", "mistral", "groq", "xai"] {
+            assert!(catalogue.models(provider).count() >= 3, "{provider} has too few models");
+        }
+        for model in &catalogue.models {
+            assert!(model.context.is_some_and(|tokens| tokens >= 8_000), "{}", model.id);
+            let Some(prices) = &model.prices else { continue };
+            let date = prices.date.split('-').map(str::len).collect::<Vec<_>>();
+            assert_eq!(date, [4, 2, 2], "{}", model.id);
+            assert!(prices.above.is_sorted_by_key(|tier| tier.tokens), "{}", model.id);
+            assert!(prices.cached.unwrap_or(0.0) <= prices.input, "{}", model.id);
+        }
     }
 
     /// A price that is not known must show as unknown, also when the same model is served by somebody else.

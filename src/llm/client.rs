@@ -1,8 +1,8 @@
 //! One model over HTTP: sends a request, reads the stream, tries again where that makes sense, and stops at once when it
 //! is told to. Everything that is different between providers is data in the catalogue or lives in the wire modules.
 
-use std::collections::{HashSet, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
@@ -15,8 +15,8 @@ use super::catalogue::{Catalogue, Model, Provider, Wire};
 use super::error::{LlmError, NetworkCause, Partial, ReplyFault};
 use super::http_error::{self, Party};
 use super::intake::{Fault, Intake};
-use super::reply::Draft;
-use super::types::{ChatReply, ChatRequest, Delta, Endpoint};
+use super::reply::{Draft, estimate_input};
+use super::types::{ChatReply, ChatRequest, Delta, Endpoint, Usage};
 use super::{anthropic, openai, probe, retry};
 
 /// How long to wait for a server.
@@ -46,10 +46,37 @@ const LARGEST_REPLY: usize = 64 << 20;
 const KEPT_BLOCKS: usize = 128;
 const LARGEST_ERROR: usize = 256 << 10;
 
+/// How a server is reached.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Transport {
+    pub timeouts: Timeouts,
+    /// A proxy of the person's own; `None`: as the environment and the system say. This computer is never asked through
+    /// a proxy.
+    pub proxy: Option<String>,
+}
+
+/// Which options which models refused, for as long as a process lasts: clients that share it do not make a provider
+/// refuse the same thing again.
+#[derive(Clone, Default)]
+pub struct Learnt(Arc<Mutex<HashMap<String, HashSet<String>>>>);
+
+impl Learnt {
+    fn knows(&self, endpoint: &str, option: &str) -> bool {
+        unpoisoned(&self.0).get(endpoint).is_some_and(|refused| refused.contains(option))
+    }
+
+    /// False when it was known.
+    fn learn(&self, endpoint: &str, option: &str) -> bool {
+        unpoisoned(&self.0).entry(endpoint.to_owned()).or_default().insert(option.to_owned())
+    }
+}
+
 /// What was learnt about an endpoint from its answers.
 #[derive(Default)]
 pub(super) struct Memory {
-    refused: Mutex<HashSet<String>>,
+    learnt: Learnt,
+    /// Provider, address and model: what is learnt holds for these together.
+    endpoint: String,
     /// Blocks that must go back, with the id of the first tool call that came with them, oldest first.
     blocks: Mutex<VecDeque<(String, Vec<Value>)>>,
 }
@@ -57,12 +84,12 @@ pub(super) struct Memory {
 impl Memory {
     /// True when the endpoint refused an option of this name before.
     pub fn refused(&self, name: &str) -> bool {
-        unpoisoned(&self.refused).contains(name)
+        self.learnt.knows(&self.endpoint, name)
     }
 
     /// Remembers a refusal. False when it was known: sending the same again would not help.
     fn refuse(&self, name: &str) -> bool {
-        unpoisoned(&self.refused).insert(name.to_owned())
+        self.learnt.learn(&self.endpoint, name)
     }
 
     pub fn blocks(&self, call: &str) -> Vec<Value> {
@@ -94,6 +121,7 @@ pub struct Client {
     pub(super) party: Party,
     memory: Memory,
     timeouts: Timeouts,
+    address: reqwest::Url,
     max_retries: u32,
 }
 
@@ -128,22 +156,41 @@ impl Client {
         };
         let party = Party { provider: provider.name.clone(), model: endpoint.model.clone(), host, key };
         let known = catalogue.models(&provider.id).cloned().collect();
-        let timeouts = Timeouts::default();
-        let http = http_client(&party, provider.wire, &address, timeouts)?;
+        let transport = Transport::default();
+        let http = http_client(&party, provider.wire, &address, &transport)?;
         let max_retries = retry::limit_from_environment();
-        Ok(Self { http, provider, endpoint, known, base, party, memory: Memory::default(), timeouts, max_retries })
+        let memory = Memory { endpoint: format!("{} {base} {}", provider.id, endpoint.model), ..Memory::default() };
+        let timeouts = transport.timeouts;
+        Ok(Self { http, provider, endpoint, known, base, party, memory, timeouts, address, max_retries })
     }
 
     /// The same with other time-outs.
     ///
     /// # Errors
     /// As [`Client::new`].
-    pub fn with_timeouts(mut self, timeouts: Timeouts) -> Result<Self, LlmError> {
-        if let Ok(address) = reqwest::Url::parse(&self.base) {
-            self.http = http_client(&self.party, self.provider.wire, &address, timeouts)?;
-        }
-        self.timeouts = timeouts;
+    pub fn with_timeouts(self, timeouts: Timeouts) -> Result<Self, LlmError> {
+        self.with_transport(&Transport { timeouts, proxy: None })
+    }
+
+    /// The same over another way.
+    ///
+    /// # Errors
+    /// As [`Client::new`]; `BadRequest` for a proxy that is no address.
+    pub fn with_transport(mut self, transport: &Transport) -> Result<Self, LlmError> {
+        self.http = http_client(&self.party, self.provider.wire, &self.address, transport)?;
+        self.timeouts = transport.timeouts;
         Ok(self)
+    }
+
+    /// The same with what other clients learnt about refused options, and telling them.
+    pub fn with_learnt(mut self, learnt: Learnt) -> Self {
+        self.memory.learnt = learnt;
+        self
+    }
+
+    /// A guess at the input tokens that a request will use, pictures and tool definitions included.
+    pub fn estimate_input(&self, request: &ChatRequest) -> Usage {
+        estimate_input(request)
     }
 
     /// The same with another number of retries; 0 tries once.
@@ -184,6 +231,10 @@ impl Client {
             () = cancel.cancelled() => {}
             outcome = self.attempts(request, deltas, max_retries, &mut draft) => return outcome,
         }
+        if let Some(usage) = draft.spent(request) {
+            // A receiver that is full must not hold up a stop; the caller then counts too little rather than waits.
+            deltas.try_send(Delta::Spent(usage)).ok();
+        }
         Err(LlmError::Cancelled { partial: Box::new(draft.partial()) })
     }
 
@@ -199,11 +250,12 @@ impl Client {
             *draft = Draft::default();
             let error = match self.attempt(request, deltas, draft).await {
                 Ok(()) => {
-                    let (partial, text_shown) = (draft.partial(), draft.text_shown);
+                    let (partial, text_shown, spent) = (draft.partial(), draft.text_shown, draft.spent(request));
                     match self.conclude(std::mem::take(draft), request) {
                         Ok(reply) => return Ok(reply),
                         Err((fault, detail)) => {
                             draft.text_shown = text_shown;
+                            draft.usage = spent;
                             LlmError::BadReply { fault, detail, partial: Box::new(partial) }
                         }
                     }
@@ -212,6 +264,10 @@ impl Client {
             };
             if self.adapts_to(&error) {
                 continue;
+            }
+            if let Some(usage) = draft.spent(request) {
+                deliver(deltas, Delta::Spent(usage)).await;
+                draft.usage = None;
             }
             let wait = error.retry_after().unwrap_or_else(|| retry::backoff(attempt + 1));
             if draft.text_shown || !error.passes() || attempt >= max_retries || wait > retry::LONGEST_WAIT {
@@ -244,7 +300,15 @@ impl Client {
             "max_tokens",
             "max_completion_tokens",
             "reasoning_content",
+            "reasoning_effort",
+            "reasoning",
+            "enable_thinking",
+            "thinking",
+            "output_config",
             "cache_control",
+            "image_url",
+            "image",
+            "tools",
         ];
         let LlmError::BadRequest { parameter: Some(parameter), .. } = error else { return false };
         let named = OPTIONAL.iter().find(|name| parameter.split('.').any(|part| part == **name));
@@ -407,7 +471,7 @@ fn http_client(
     party: &Party,
     wire: Wire,
     address: &reqwest::Url,
-    timeouts: Timeouts,
+    transport: &Transport,
 ) -> Result<reqwest::Client, LlmError> {
     // Fails when a provider of cryptography was set before, which is just as well.
     rustls::crypto::ring::default_provider().install_default().ok();
@@ -430,11 +494,18 @@ fn http_client(
     // A redirect would send the key to an address that nobody entered.
     let mut builder = reqwest::Client::builder()
         .default_headers(headers)
-        .connect_timeout(timeouts.connect)
+        .connect_timeout(transport.timeouts.connect)
         .redirect(reqwest::redirect::Policy::none())
         .user_agent(concat!("slicer-ai-agent/", env!("CARGO_PKG_VERSION")));
     if is_loopback(address) {
         builder = builder.no_proxy();
+    } else if let Some(proxy) = transport.proxy.as_deref().map(str::trim).filter(|proxy| !proxy.is_empty()) {
+        // The reason is left out: it may hold the address with a password in it.
+        let proxy = reqwest::Proxy::all(proxy).map_err(|_| LlmError::BadRequest {
+            parameter: Some("proxy".into()),
+            detail: "the proxy in the settings is no address that can be used".into(),
+        })?;
+        builder = builder.proxy(proxy.no_proxy(reqwest::NoProxy::from_env()));
     }
     builder.build().map_err(|error| LlmError::Network {
         cause: NetworkCause::Tls,
@@ -461,6 +532,9 @@ fn cause(error: &reqwest::Error) -> (NetworkCause, String) {
         let lower = text.to_lowercase();
         let io = source.downcast_ref::<std::io::Error>();
         let carried = io.is_some_and(carries_tls_error);
+        if lower.contains("tunnel error") || lower.contains("proxy authentication") {
+            cause = NetworkCause::Proxy;
+        }
         if io.is_some_and(|error| error.kind() == std::io::ErrorKind::ConnectionRefused) {
             cause = NetworkCause::Refused;
         } else if lower.contains("dns error") || lower.contains("failed to lookup") {

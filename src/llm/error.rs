@@ -21,6 +21,8 @@ pub enum NetworkCause {
     Refused,
     /// Nothing came in time.
     Timeout,
+    /// A proxy stands in the way.
+    Proxy,
     /// The connection broke, or something else of its kind.
     Broken,
 }
@@ -127,6 +129,9 @@ impl LlmError {
             Self::BadRequest { parameter: Some(parameter), .. } if parameter == "base_url" => {
                 "Check the base URL in the settings; most end in /v1.".into()
             }
+            Self::BadRequest { parameter: Some(parameter), .. } if parameter == "proxy" => {
+                "Write the proxy as http://host:port in the settings, or leave it empty.".into()
+            }
             Self::BadRequest { .. } => {
                 "Check the provider, the model and its options in the settings; the provider's words say which it was."
                     .into()
@@ -165,7 +170,7 @@ impl LlmError {
         match self {
             Self::RateLimited { .. } | Self::Overloaded { .. } => true,
             // A time-out while waiting for the answer was long enough already; a certificate does not change.
-            Self::Network { cause: NetworkCause::Tls, .. } => false,
+            Self::Network { cause: NetworkCause::Tls | NetworkCause::Proxy, .. } => false,
             Self::Network { cause: NetworkCause::Timeout, connecting, .. } => *connecting,
             Self::Network { .. } => true,
             Self::BadReply { fault, .. } => matches!(fault, ReplyFault::Cut | ReplyFault::Empty),
@@ -215,6 +220,7 @@ fn network_words(cause: NetworkCause, host: &str, detail: &str) -> String {
         NetworkCause::Tls => format!("A secure connection to {host} could not be made: {detail}"),
         NetworkCause::Refused => format!("Nothing answers at {host}."),
         NetworkCause::Timeout => format!("{host} did not answer in time: {detail}"),
+        NetworkCause::Proxy => format!("The proxy on the way to {host} does not let this through: {detail}"),
         NetworkCause::Broken => format!("The connection to {host} broke: {detail}"),
     }
 }
@@ -227,6 +233,9 @@ fn network_advice(cause: NetworkCause) -> &'static str {
         }
         NetworkCause::Refused => "Start the model server, or correct the base URL in the settings.",
         NetworkCause::Timeout => "Check the network and the proxy, or choose a faster model.",
+        NetworkCause::Proxy => {
+            "Check the proxy in the settings or in the environment (HTTPS_PROXY, NO_PROXY), with its name and password."
+        }
         NetworkCause::Broken => "Check the network and send the message again.",
     }
 }

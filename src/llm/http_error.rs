@@ -6,7 +6,7 @@ use std::time::Duration;
 use regex::Regex;
 use serde_json::Value;
 
-use super::error::{LlmError, Partial};
+use super::error::{LlmError, NetworkCause, Partial};
 use super::mask::mask;
 use super::retry;
 
@@ -134,8 +134,27 @@ fn parameter(message: &str) -> Option<String> {
     // Several providers only say that a known option is not allowed, in words of their own.
     let refused = ["not support", "unsupported", "not allowed", "not permitted", "invalid", "unknown", "extra"];
     let lower = message.to_lowercase();
-    let known = ["stream_options", "temperature", "max_completion_tokens", "max_tokens", "reasoning_content"];
-    named.or_else(|| {
+    let known = [
+        "stream_options",
+        "temperature",
+        "max_completion_tokens",
+        "max_tokens",
+        "reasoning_content",
+        "reasoning_effort",
+        "enable_thinking",
+        "cache_control",
+        "output_config",
+        "image_url",
+    ];
+    // A model without an ability is said in words, not by the name of the field.
+    let abilities = [
+        (r"(?i)does(?: not|n't) support (?:tools|tool use|function call)", "tools"),
+        (r"(?i)does(?: not|n't) support (?:image|vision|multi-?modal)", "image_url"),
+        (r"(?i)(?:image|vision) (?:input|content)s? (?:is|are) not (?:supported|allowed|enabled)", "image_url"),
+    ];
+    let ability = abilities.iter().find(|(words, _)| Regex::new(words).is_ok_and(|words| words.is_match(message)));
+    let ability = ability.map(|(_, name)| (*name).to_owned());
+    ability.or(named).or_else(|| {
         let is_refusal = refused.iter().any(|word| lower.contains(word));
         known.iter().find(|name| is_refusal && lower.contains(**name)).map(|name| (*name).to_owned())
     })
@@ -147,7 +166,7 @@ fn judge(party: &Party, status: u16, wait: Option<Duration>, told: Told) -> LlmE
     let detail = party.clean(&told.message);
     let provider = party.provider.clone();
     let partial = Box::<Partial>::default();
-    if has(TOO_LONG) {
+    if status == 413 || has(TOO_LONG) {
         return LlmError::ContextTooLong { limit: limit(&told.message), detail };
     }
     if status == 402 || has(NO_CREDIT) {
@@ -168,6 +187,15 @@ fn judge(party: &Party, status: u16, wait: Option<Duration>, told: Told) -> LlmE
             status: Some(status),
             detail,
             retry_after: wait.or(told.wait),
+            partial,
+        };
+    }
+    if status == 407 {
+        return LlmError::Network {
+            cause: NetworkCause::Proxy,
+            host: party.host.clone(),
+            detail: "it asks for a name and a password (HTTP 407).".into(),
+            connecting: true,
             partial,
         };
     }

@@ -9,6 +9,9 @@ use super::reply::Draft;
 use super::sse::{self, Event, Shape};
 use super::{anthropic, openai};
 
+/// Names of events that only keep a connection open, whatever text they carry.
+const KEEP_ALIVE: &[&str] = &["ping", "keepalive", "keep-alive", "heartbeat"];
+
 /// What is wrong with a body that arrives.
 pub(super) enum Fault {
     /// The server told an error.
@@ -88,7 +91,7 @@ impl Intake {
             draft.ended = true;
             return Ok(());
         }
-        if data.is_empty() {
+        if data.is_empty() || (KEEP_ALIVE.contains(&event.name.as_str()) && !data.starts_with('{')) {
             return Ok(());
         }
         match serde_json::from_str::<Value>(data) {
@@ -103,6 +106,7 @@ impl Intake {
         let read = match self.shape {
             Shape::Open => Ok(()),
             Shape::Page => Err(Fault::NotAReply("a web page came in its place.".into())),
+            Shape::Packed => Err(Fault::NotAReply("it is compressed, which was not asked for.".into())),
             Shape::Json => self.json(draft),
             Shape::Events => {
                 let mut rest = Vec::new();

@@ -19,7 +19,7 @@ mod sse;
 mod types;
 
 pub use catalogue::*;
-pub use client::{Client, Timeouts};
+pub use client::{Client, Learnt, Timeouts, Transport};
 pub use error::*;
 pub use probe::TestOutcome;
 pub use types::*;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::catalogue::{Model, Provider};
 use super::client::Memory;
 use super::reply::{Draft, DraftCall};
-use super::types::{ChatRequest, Message, StopReason, Usage};
+use super::types::{ChatRequest, Effort, Message, StopReason, ToolCall, Usage};
 
 /// Writes the body of a request. Options that this endpoint refused before are left out.
 pub(super) fn body(
@@ -16,9 +16,12 @@ pub(super) fn body(
     memory: &Memory,
 ) -> Value {
     let quirks = &provider.quirks;
-    let back = quirks.reasoning_back && !memory.refused("reasoning_content");
-    let messages: Vec<Value> = request.messages.iter().map(|message| write_message(message, back)).collect();
-    let mut body = json!({ "model": id, "messages": messages, "stream": true });
+    let writer = Writer {
+        reasoning_back: quirks.reasoning_back && !memory.refused("reasoning_content"),
+        sees: model.is_none_or(|model| model.vision) && !memory.refused("image_url"),
+        memory,
+    };
+    let mut body = json!({ "model": id, "messages": writer.messages(&request.messages), "stream": true });
     if quirks.stream_options && !memory.refused("stream_options") {
         body["stream_options"] = json!({ "include_usage": true });
     }
@@ -34,7 +37,17 @@ pub(super) fn body(
             body[*field] = json!(limit);
         }
     }
-    if !request.tools.is_empty() && !request.withhold_tools {
+    if let Some(effort) = request.effort.filter(|_| model.is_none_or(|model| model.thinks))
+        && !memory.refused(&quirks.effort)
+    {
+        match quirks.effort.as_str() {
+            "" => {}
+            "reasoning" => body["reasoning"] = json!({ "effort": effort.name() }),
+            "enable_thinking" => body["enable_thinking"] = json!(effort != Effort::Low),
+            field => body[field] = json!(effort.name()),
+        }
+    }
+    if !request.tools.is_empty() && !request.withhold_tools && !memory.refused("tools") {
         body["tools"] = request
             .tools
             .iter()
@@ -47,31 +60,88 @@ pub(super) fn body(
     body
 }
 
-fn write_message(message: &Message, reasoning_back: bool) -> Value {
-    match message {
-        Message::System { text } => json!({ "role": "system", "content": text }),
-        Message::User { text } => json!({ "role": "user", "content": text }),
-        Message::Tool { call, text, .. } => json!({ "role": "tool", "tool_call_id": call, "content": text }),
-        Message::Assistant { text, reasoning, tool_calls } => {
-            let mut message = json!({ "role": "assistant", "content": text });
-            if let Some(reasoning) = reasoning.as_ref().filter(|text| reasoning_back && !text.is_empty()) {
-                message["reasoning_content"] = json!(reasoning);
+/// What must be known to write messages for one endpoint.
+struct Writer<'a> {
+    reasoning_back: bool,
+    sees: bool,
+    memory: &'a Memory,
+}
+
+impl Writer<'_> {
+    /// The messages; pictures and the person's words beside them become one message.
+    fn messages(&self, messages: &[Message]) -> Vec<Value> {
+        let mut written: Vec<Value> = Vec::with_capacity(messages.len());
+        let mut after_picture = false;
+        for message in messages {
+            let is_picture = matches!(message, Message::Picture { .. });
+            let joins = is_picture || (after_picture && matches!(message, Message::User { .. }));
+            let next = self.message(message);
+            match written.last_mut() {
+                Some(last) if joins && last["role"] == "user" => join(last, next),
+                _ => written.push(next),
             }
-            if !tool_calls.is_empty() {
-                if text.is_empty() {
-                    message["content"] = Value::Null;
-                }
-                message["tool_calls"] = tool_calls
-                    .iter()
-                    .map(|call| {
-                        json!({ "id": call.id, "type": "function", "function": {
-                            "name": call.name, "arguments": arguments_text(&call.arguments) } })
-                    })
-                    .collect();
+            after_picture = is_picture;
+        }
+        written
+    }
+
+    fn message(&self, message: &Message) -> Value {
+        match message {
+            Message::System { text } => json!({ "role": "system", "content": text }),
+            Message::User { text } => json!({ "role": "user", "content": text }),
+            Message::Picture { about, mime, data } if self.sees && !data.is_empty() => {
+                json!({ "role": "user", "content": [
+                { "type": "text", "text": format!("Picture: {about}") },
+                { "type": "image_url", "image_url": { "url": format!("data:{mime};base64,{data}") } }] })
             }
-            message
+            Message::Picture { about, .. } => json!({ "role": "user", "content": unseen(about) }),
+            Message::Tool { call, text, .. } => json!({ "role": "tool", "tool_call_id": call, "content": text }),
+            Message::Assistant { text, reasoning, tool_calls } => {
+                self.assistant(text, reasoning.as_deref(), tool_calls)
+            }
         }
     }
+
+    fn assistant(&self, text: &str, reasoning: Option<&str>, tool_calls: &[ToolCall]) -> Value {
+        let mut message = json!({ "role": "assistant", "content": text });
+        if let Some(reasoning) = reasoning.filter(|text| self.reasoning_back && !text.is_empty()) {
+            message["reasoning_content"] = json!(reasoning);
+        }
+        if tool_calls.is_empty() {
+            return message;
+        }
+        if text.is_empty() {
+            message["content"] = Value::Null;
+        }
+        // What came with the first call of an answer belongs to all of it: `{id: extra}` for each call that had some.
+        let kept = tool_calls.first().map(|call| self.memory.blocks(&call.id)).unwrap_or_default();
+        let written = tool_calls.iter().map(|call| {
+            let mut written = json!({ "id": call.id, "type": "function", "function": {
+                "name": call.name, "arguments": arguments_text(&call.arguments) } });
+            if let Some(extra) = kept.iter().find_map(|block| block.get(&call.id)) {
+                written["extra_content"] = extra.clone();
+            }
+            written
+        });
+        message["tool_calls"] = written.collect();
+        message
+    }
+}
+
+/// Adds the content of a message of the person to the one before it.
+fn join(last: &mut Value, next: Value) {
+    let parts = |content: Value| match content {
+        Value::Array(parts) => parts,
+        text => vec![json!({ "type": "text", "text": text })],
+    };
+    let mut all = parts(last["content"].take());
+    all.extend(parts(next["content"].clone()));
+    last["content"] = Value::Array(all);
+}
+
+/// What a model reads that cannot see.
+pub(super) fn unseen(about: &str) -> String {
+    format!("[There is a picture here, which you cannot see: {about}]")
 }
 
 /// Arguments as JSON text. What was not JSON when it came is wrapped, because servers refuse anything but an object.
@@ -102,7 +172,10 @@ impl Decoder {
             self.ollama(chunk, draft);
             return Ok(());
         }
-        let choice = chunk.pointer("/choices/0");
+        // Only the first answer counts where a server sends several: their pieces would be mixed.
+        let choices = chunk.get("choices").and_then(Value::as_array);
+        let choice = choices
+            .and_then(|all| all.iter().find(|choice| choice.get("index").and_then(Value::as_u64).unwrap_or(0) == 0));
         let usages = [chunk.get("usage"), chunk.pointer("/x_groq/usage"), choice.and_then(|c| c.get("usage"))];
         if let Some(usage) = usages.into_iter().flatten().find(|usage| usage.is_object()) {
             draft.usage = Some(read_usage(usage));
@@ -123,6 +196,16 @@ impl Decoder {
     /// No more comes: what was held back as a possible tag is text after all.
     pub fn finish(&mut self, draft: &mut Draft) {
         self.think.finish(draft);
+        // Signed thoughts of some models travel beside a call and must come back with it.
+        for call in &mut draft.calls {
+            // Some servers give no id; the answer to the call must name one all the same.
+            if call.id.is_empty() {
+                call.id = format!("call_{}", uuid::Uuid::new_v4().simple());
+            }
+            if !call.extra.is_null() {
+                draft.blocks.push(json!({ (call.id.as_str()): call.extra }));
+            }
+        }
     }
 
     fn delta(&mut self, delta: &Value, draft: &mut Draft) {
@@ -188,31 +271,49 @@ fn call_piece(piece: &Value, function: &Value, draft: &mut Draft) {
     let known = known.filter(|position| {
         let call = &draft.calls[*position];
         let other_id = !id.is_empty() && !call.id.is_empty() && call.id != id;
-        // Without number and id, a name after whole arguments can only be the next call.
-        let next = index.is_none() && id.is_empty() && !name.is_empty() && is_whole(&call.arguments);
+        // Without an id, a name that brings arguments after whole ones can only be the next call. Without a number too,
+        // the name alone tells. An empty object is what some servers send ahead of the real arguments.
+        let whole = is_whole(&call.arguments) && call.arguments.trim() != "{}";
+        let brings = function.get("arguments").is_some_and(|more| more.is_object() || starts_object(more));
+        let next = id.is_empty() && !name.is_empty() && whole && (index.is_none() || brings);
         !other_id && !next
     });
     let position = known.unwrap_or_else(|| {
         draft.calls.push(DraftCall { index, ..DraftCall::default() });
         draft.calls.len() - 1
     });
+    if let Some(extra) = piece.get("extra_content").filter(|extra| !extra.is_null()) {
+        draft.calls[position].extra = extra.clone();
+    }
     fill(draft.calls.get_mut(position), id, function);
 }
 
 fn fill(call: Option<&mut DraftCall>, id: &str, function: &Value) {
     let Some(call) = call else { return };
-    // Ids and names are set, not appended: several servers repeat them in every piece.
+    // An id is set, not appended: several servers repeat it in every piece.
     if !id.is_empty() {
         call.id = id.to_owned();
     }
-    if let Some(name) = function.get("name").and_then(Value::as_str).filter(|name| !name.is_empty()) {
-        call.name = name.to_owned();
+    if let Some(name) = function.get("name").and_then(Value::as_str) {
+        // Some servers repeat the name, some send it as it grows, and some cut it in pieces.
+        if name.starts_with(&call.name) {
+            call.name = name.to_owned();
+        } else if !call.name.starts_with(name) {
+            call.name.push_str(name);
+        }
     }
     match function.get("arguments") {
+        Some(Value::String(piece)) if call.arguments.trim() == "{}" && piece.trim_start().starts_with('{') => {
+            call.arguments.clone_from(piece);
+        }
         Some(Value::String(piece)) => call.arguments.push_str(piece),
         Some(Value::Null) | None => {}
         Some(whole) => call.arguments = whole.to_string(),
     }
+}
+
+fn starts_object(piece: &Value) -> bool {
+    piece.as_str().is_some_and(|text| text.trim_start().starts_with('{'))
 }
 
 fn is_whole(arguments: &str) -> bool {
@@ -238,13 +339,19 @@ fn read_usage(usage: &Value) -> Usage {
     let answer = number("/completion_tokens").unwrap_or(0);
     let cached = number("/prompt_tokens_details/cached_tokens")
         .or_else(|| number("/prompt_cache_hit_tokens"))
+        .or_else(|| number("/cache_read_input_tokens"))
         .or_else(|| number("/cached_tokens"))
         .unwrap_or(0)
         .min(prompt);
     // Some providers leave thinking out of the completion but not out of the total: it is billed as output.
     let unseen = number("/total_tokens").unwrap_or(0).saturating_sub(prompt + answer);
     let reasoning = number("/completion_tokens_details/reasoning_tokens").unwrap_or(0).max(unseen);
-    Usage { input: prompt - cached, cached, output: answer + unseen, reasoning, ..Usage::default() }
+    let cache_write = number("/prompt_tokens_details/cache_write_tokens")
+        .or_else(|| number("/prompt_tokens_details/cache_creation_tokens"))
+        .or_else(|| number("/cache_creation_input_tokens"))
+        .unwrap_or(0)
+        .min(prompt - cached);
+    Usage { input: prompt - cached, cached, output: answer + unseen, reasoning, cache_write, ..Usage::default() }
 }
 
 const OPEN: &str = "<think>";

@@ -14,6 +14,8 @@ pub(super) struct DraftCall {
     pub id: String,
     pub name: String,
     pub arguments: String,
+    /// What came beside the call and must go back with it.
+    pub extra: Value,
 }
 
 /// What has arrived of an answer.
@@ -52,6 +54,12 @@ impl Draft {
     /// True when nothing that matters can be missing any more.
     pub fn complete(&self) -> bool {
         self.ended || self.stop.is_some()
+    }
+
+    /// The tokens of an answer that failed, when any of it had arrived: what the provider told, or a guess.
+    pub fn spent(&self, request: &ChatRequest) -> Option<Usage> {
+        let arrived = !self.text.is_empty() || !self.reasoning.is_empty() || !self.calls.is_empty();
+        self.usage.or_else(|| arrived.then(|| estimate(request, &self.text, &self.reasoning, &self.calls)))
     }
 
     pub fn partial(&self) -> Partial {
@@ -107,6 +115,11 @@ fn arguments(text: &str) -> Value {
     }
 }
 
+/// What a request will cost in tokens before anything was answered: the input as a guess, and no output.
+pub(super) fn estimate_input(request: &ChatRequest) -> Usage {
+    estimate(request, "", "", &[])
+}
+
 /// A guess at the tokens of a call whose provider told none: four ASCII letters or one other character a token.
 fn estimate(request: &ChatRequest, text: &str, reasoning: &str, calls: &[DraftCall]) -> Usage {
     let mut input = 0;
@@ -116,6 +129,8 @@ fn estimate(request: &ChatRequest, text: &str, reasoning: &str, calls: &[DraftCa
             Message::Assistant { text, tool_calls, .. } => {
                 tokens(text) + tool_calls.iter().map(|call| tokens(&call.arguments.to_string())).sum::<u64>()
             }
+            Message::Picture { data, .. } if data.is_empty() => 0,
+            Message::Picture { .. } => PICTURE,
         };
     }
     for tool in &request.tools {
@@ -125,6 +140,9 @@ fn estimate(request: &ChatRequest, text: &str, reasoning: &str, calls: &[DraftCa
     let called: u64 = calls.iter().map(|call| tokens(&call.name) + tokens(&call.arguments)).sum();
     Usage { input, output: tokens(text) + called + reasoning, reasoning, estimated: true, ..Usage::default() }
 }
+
+/// Tokens of a picture in an estimate; providers count between 85 and 1,600 for one that fills a screen.
+const PICTURE: u64 = 1_200;
 
 fn tokens(text: &str) -> u64 {
     let ascii = text.bytes().filter(u8::is_ascii).count() as u64;

@@ -94,6 +94,8 @@ pub(super) enum Shape {
     Json,
     /// A web page: some proxy or sign-in page answered instead of the provider.
     Page,
+    /// Compressed although that was not asked for.
+    Packed,
 }
 
 /// Judges a body by its first character that is not white space; a byte order mark is skipped.
@@ -101,6 +103,9 @@ pub(super) fn shape(bytes: &[u8]) -> Shape {
     let mark = b"\xEF\xBB\xBF";
     if bytes.len() < mark.len() && mark.starts_with(bytes) {
         return Shape::Open;
+    }
+    if bytes.first() == Some(&0x1F) {
+        return Shape::Packed;
     }
     let bytes = bytes.strip_prefix(mark).unwrap_or(bytes);
     match bytes.iter().find(|byte| !byte.is_ascii_whitespace()) {

@@ -30,6 +30,17 @@ pub enum Message {
     User {
         text: String,
     },
+    /// A picture from the person or from a tool. Beside other words of the person it becomes one message with them; a
+    /// model that cannot see gets only what it is about.
+    Picture {
+        /// What it shows, in a few words.
+        about: String,
+        /// For example `image/png`.
+        mime: String,
+        /// Base64. Not written with the message: a prompt in a run folder stays readable, the picture lies beside it.
+        #[serde(skip)]
+        data: String,
+    },
     Assistant {
         text: String,
         /// Thinking that the provider wants back within a tool loop.
@@ -45,6 +56,31 @@ pub enum Message {
     },
 }
 
+/// How long a model may think before it answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Effort {
+    Low,
+    Medium,
+    High,
+}
+
+impl Effort {
+    /// The word that the wire formats use.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+        }
+    }
+
+    /// The effort of this name; `None` for any other word, which stands for the model's own.
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Low, Self::Medium, Self::High].into_iter().find(|effort| effort.name() == name)
+    }
+}
+
 /// What is asked of a model.
 #[derive(Debug, Clone, Default)]
 pub struct ChatRequest {
@@ -57,6 +93,8 @@ pub struct ChatRequest {
     pub temperature: Option<f64>,
     /// Largest answer in tokens.
     pub max_output: Option<u32>,
+    /// `None`: as the model does by itself.
+    pub effort: Option<Effort>,
 }
 
 /// What arrives while a model answers.
@@ -70,6 +108,8 @@ pub enum Delta {
         wait_ms: u64,
         why: String,
     },
+    /// An attempt that failed had used these tokens: they are billed although no reply comes of them.
+    Spent(Usage),
 }
 
 /// Why the model stopped.

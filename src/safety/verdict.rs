@@ -58,6 +58,7 @@ capabilities!(
     Hang,
     Memory,
     Syntax,
+    Spend,
 );
 
 /// A name that is no capability.
@@ -140,6 +141,8 @@ impl Capability {
             Self::Hang => format!("`{what}` can keep Slicer busy for a very long time."),
             Self::Memory => format!("`{what}` can use up the memory of this computer."),
             Self::Syntax => format!("`{what}` cannot be read as Python."),
+            // No code is found to do this: it stands for the cost of asking a model.
+            Self::Spend => format!("`{what}` may cost more than the budget allows."),
         }
     }
 

@@ -14,7 +14,8 @@ use super::error::StoreError;
 use super::paths::private_file;
 
 /// Each step brings the file from the version of its place to the next one. Steps that were released never change.
-const STEPS: &[&str] = &["
+const STEPS: &[&str] = &[
+    "
     CREATE TABLE conversations (
         id TEXT PRIMARY KEY,
         title TEXT NOT NULL,
@@ -39,7 +40,22 @@ const STEPS: &[&str] = &["
         folded TEXT NOT NULL
     ) STRICT;
     CREATE INDEX words_of_conversation ON words(conversation);
-"];
+",
+    "
+    CREATE TABLE spending (
+        at_ms INTEGER NOT NULL,
+        conversation TEXT NOT NULL,
+        provider TEXT NOT NULL,
+        model TEXT NOT NULL,
+        input INTEGER NOT NULL,
+        cached INTEGER NOT NULL,
+        output INTEGER NOT NULL,
+        estimated INTEGER NOT NULL,
+        cost_usd REAL
+    ) STRICT;
+    CREATE INDEX spending_in_time ON spending(at_ms);
+",
+];
 
 const COLUMNS: &str = "id, title, created_ms, updated_ms, pinned, deleted, turns";
 const ORDER: &str = "ORDER BY pinned DESC, updated_ms DESC, id";
@@ -249,7 +265,7 @@ impl Conversations {
         Ok(transaction.commit()?)
     }
 
-    fn connection(&self) -> MutexGuard<'_, Connection> {
+    pub(super) fn connection(&self) -> MutexGuard<'_, Connection> {
         // A transaction that a panic left open was rolled back when it was dropped.
         self.connection.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -338,7 +354,7 @@ fn summary(row: &Row<'_>) -> rusqlite::Result<ConversationSummary> {
     })
 }
 
-fn now_ms() -> i64 {
+pub(super) fn now_ms() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }

@@ -10,6 +10,7 @@ mod paths;
 mod redact;
 mod run_folder;
 mod settings;
+mod spending;
 
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +21,7 @@ pub use paths::Paths;
 pub use redact::redact;
 pub use run_folder::{Pruned, RunFolder};
 pub use settings::*;
+pub use spending::{SpendingTotal, SpentCall, month_start_ms};
 
 /// One line of the conversation list.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

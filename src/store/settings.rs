@@ -31,6 +31,17 @@ pub struct ModelSettings {
     pub temperature: Option<f64>,
     /// Largest answer in tokens.
     pub max_output: Option<u32>,
+    /// How long the model may think: `low`, `medium` or `high`; empty: as it does by itself.
+    pub reasoning_effort: String,
+    /// US dollars that a conversation and a month may cost before the person is asked.
+    pub budget_conversation_usd: Option<f64>,
+    pub budget_month_usd: Option<f64>,
+    /// Address of a proxy; empty: as the environment and the system say.
+    pub proxy: String,
+    /// Seconds until a connection stands, until the first byte of an answer, and between bytes.
+    pub connect_timeout_s: u64,
+    pub first_byte_timeout_s: u64,
+    pub stall_timeout_s: u64,
 }
 
 impl Default for ModelSettings {
@@ -41,6 +52,13 @@ impl Default for ModelSettings {
             base_url: String::new(),
             temperature: None,
             max_output: None,
+            reasoning_effort: String::new(),
+            budget_conversation_usd: None,
+            budget_month_usd: None,
+            proxy: String::new(),
+            connect_timeout_s: 10,
+            first_byte_timeout_s: 120,
+            stall_timeout_s: 60,
         }
     }
 }

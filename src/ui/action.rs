@@ -41,6 +41,8 @@ pub enum Action {
     RemoveKey,
     Test,
     CancelTest,
+    /// Ask the provider for its list of models.
+    FetchModels,
     Copied(&'static str),
     DismissToast(u64),
 }

@@ -3,7 +3,7 @@
 use egui::{Color32, Label, RichText, Sense, StrokeKind, Ui, Vec2, vec2};
 
 use crate::engine::{
-    CheckResult, Decision, Expectation, Finding, Plan, RestoreReport, RunReport, SceneDiff, VerdictKind,
+    Capability, CheckResult, Decision, Expectation, Finding, Plan, RestoreReport, RunReport, SceneDiff, VerdictKind,
 };
 
 use super::cards::{CardView, bullets, card_ui, icon_heading, text_well};
@@ -199,7 +199,10 @@ pub fn permission_ui(ui: &mut Ui, card: &Card, view: &mut CardView<'_>) {
     }
     card_frame(p.warn_ground, p.warn).show(ui, |ui| {
         ui.set_width(ui.available_width());
-        icon_heading(ui, Icon::Shield, p.warn, &format!("This code wants to {wants}. Allow it?"));
+        // A question about money is about the model and not about code, and cannot be answered once and for all.
+        let spends = findings.iter().any(|finding| finding.capability == Capability::Spend);
+        let who = if spends { "Going on may" } else { "This code wants to" };
+        icon_heading(ui, Icon::Shield, p.warn, &format!("{who} {wants}. Allow it?"));
         if !purpose.is_empty() {
             icon_text(ui, Icon::Plan, p.text_soft, &format!("What for: {purpose}"));
         }
@@ -217,9 +220,13 @@ pub fn permission_ui(ui: &mut Ui, card: &Card, view: &mut CardView<'_>) {
             decide(primary_button(ui, "Allow once"), Decision::AllowOnce, "Only this run");
             let conversation = plain_button(ui, "For this conversation");
             decide(conversation, Decision::AllowConversation, "Do not ask for this again in this conversation");
-            let always = plain_button(ui, "Always");
-            decide(always, Decision::AllowAlways, "Never ask for this again. You can take it back in Settings, Safety");
-            decide(danger_button(ui, "Deny"), Decision::Deny, "The code will not run");
+            if !spends {
+                let always = plain_button(ui, "Always");
+                let hint = "Never ask for this again. You can take it back in Settings, Safety";
+                decide(always, Decision::AllowAlways, hint);
+            }
+            let hint = if spends { "The model is not asked" } else { "The code will not run" };
+            decide(danger_button(ui, "Deny"), Decision::Deny, hint);
         });
     });
 }

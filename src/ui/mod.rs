@@ -16,6 +16,7 @@ mod overlays;
 mod pane;
 mod pictures;
 mod settings_dialog;
+mod settings_model;
 pub mod state;
 pub mod timeline;
 mod timeline_view;

@@ -5,6 +5,7 @@ use egui::{Button, Id, Modal, RichText, ScrollArea, TextEdit, Ui, vec2};
 use crate::engine::{ConnectionReport, KeyOrigin};
 
 use super::icons::Icon;
+use super::settings_model;
 use super::state::{Action, SettingsTab, State, Test};
 use super::tokens::{self, font, palette, size, space};
 use super::top_bar::choose_provider;
@@ -86,7 +87,7 @@ fn page_ui(ui: &mut Ui, tab: SettingsTab, state: &mut State, actions: &mut Vec<A
 }
 
 /// A label above its control.
-fn field<R>(ui: &mut Ui, label: &str, add: impl FnOnce(&mut Ui) -> R) -> R {
+pub(super) fn field<R>(ui: &mut Ui, label: &str, add: impl FnOnce(&mut Ui) -> R) -> R {
     strong(ui, label);
     let inner = add(ui);
     ui.add_space(space::SMALL);
@@ -130,10 +131,11 @@ fn model_ui(ui: &mut Ui, state: &mut State, actions: &mut Vec<Action>) {
         ui.horizontal(|ui| {
             let width = (ui.available_width() - 110.0).min(300.0);
             text_ui(ui, &mut state.draft.model.model, "Model name", "Type the model's name", width, actions);
-            if !provider.models.is_empty() {
+            let models = settings_model::choices(state, &provider.id, &provider.models);
+            if !models.is_empty() {
                 let combo = combo("models", "Choose", 90.0);
                 let response = combo.show_ui(ui, |ui| {
-                    for model in &provider.models {
+                    for model in &models {
                         if ui.selectable_label(*model == state.draft.model.model, model).clicked() {
                             state.draft.model.model.clone_from(model);
                             actions.push(Action::SettingsChanged);
@@ -143,6 +145,7 @@ fn model_ui(ui: &mut Ui, state: &mut State, actions: &mut Vec<Action>) {
                 response.response.accessible_name("Choose a model");
             }
         });
+        settings_model::offered_ui(ui, state, &provider.id, actions);
     });
     field(ui, "Address (base URL)", |ui| {
         let width = ui.available_width().min(420.0);
@@ -152,6 +155,7 @@ fn model_ui(ui: &mut Ui, state: &mut State, actions: &mut Vec<Action>) {
     // A server of one's own may ask for a key as well.
     key_ui(ui, state, provider.needs_key, provider.key_variable.as_deref(), actions);
     test_ui(ui, state, actions);
+    settings_model::more_ui(ui, state, actions);
 }
 
 fn key_ui(ui: &mut Ui, state: &mut State, needed: bool, variable: Option<&str>, actions: &mut Vec<Action>) {
@@ -230,11 +234,11 @@ fn report_ui(ui: &mut Ui, report: &ConnectionReport) {
     let p = palette(ui);
     if report.ok {
         let model = match report.model_available {
-            Some(true) => ", the model is available",
+            Some(true) => ", model available",
             Some(false) => ", but the model is not offered",
             None => "",
         };
-        icon_text(ui, Icon::Check, p.ok, &format!("Connected in {}{model}.", words::duration(report.ms)));
+        icon_text(ui, Icon::Check, p.ok, &format!("Connected, {}{model}", words::duration(report.ms)));
         for (known, yes, no) in [
             (
                 report.tools,
@@ -303,7 +307,7 @@ fn slicer_ui(ui: &mut Ui, state: &mut State, actions: &mut Vec<Action>) {
     });
 }
 
-fn number_ui(ui: &mut Ui, value: egui::DragValue<'_>, name: &str, actions: &mut Vec<Action>) {
+pub(super) fn number_ui(ui: &mut Ui, value: egui::DragValue<'_>, name: &str, actions: &mut Vec<Action>) {
     let response = ui.add(value).accessible_name(name);
     if response.drag_stopped() || response.lost_focus() || (response.changed() && !response.dragged()) {
         actions.push(Action::SettingsChanged);

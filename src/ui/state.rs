@@ -7,10 +7,11 @@ use std::collections::{HashMap, VecDeque};
 
 use crate::engine::{
     Command, ConversationId, ConversationSummary, Event, Finish, KeyOrigin, Problem, ProviderChoice, SceneSnapshot,
-    Secret, Settings, SlicerStatus, StoredTurnEvent, Timings, TurnEvent,
+    Secret, Settings, SlicerStatus, SpendingTotal, StoredTurnEvent, Timings, TurnEvent,
 };
 
 pub use super::action::*;
+use super::settings_model::Offered;
 use super::timeline::Timeline;
 
 /// How long a message at the edge of the window stays, in milliseconds.
@@ -66,6 +67,9 @@ pub struct State {
     pub key_text: String,
     pub key_revealed: bool,
     pub test: Test,
+    /// What the provider of the dialog says that it offers.
+    pub offered: Offered,
+    pub month: SpendingTotal,
     pub dialog: Option<SettingsTab>,
     pub help: bool,
     pub sidebar_open: bool,
@@ -193,6 +197,12 @@ impl State {
                     self.test = Test::Done(report);
                 }
             }
+            Event::ModelsFetched { provider, models } => {
+                if self.offered.provider == provider {
+                    self.offered.take(models);
+                }
+            }
+            Event::Spending { month } => self.month = month,
             Event::Problem { problem } => {
                 self.capturing = false;
                 self.progress = None;
@@ -460,6 +470,11 @@ impl State {
                 self.test = Test::Running;
                 let key = Some(self.key_text.trim()).filter(|key| !key.is_empty()).map(|key| Secret(key.into()));
                 vec![Command::TestConnection { settings: Box::new(self.draft.clone()), key }]
+            }
+            Action::FetchModels => {
+                self.offered = Offered::asked(&self.draft.model.provider);
+                let key = Some(self.key_text.trim()).filter(|key| !key.is_empty()).map(|key| Secret(key.into()));
+                vec![Command::FetchModels { settings: Box::new(self.draft.clone()), key }]
             }
             Action::CancelTest => {
                 self.test = Test::None;

@@ -129,6 +129,7 @@ pub fn capability(capability: Capability) -> &'static str {
         Capability::Hang => "run without an end",
         Capability::Memory => "use a lot of memory",
         Capability::Syntax => "run code that is not valid Python",
+        Capability::Spend => "spend more than your budget",
     }
 }
 
