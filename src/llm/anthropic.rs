@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::catalogue::{Model, Thinking};
 use super::client::Memory;
 use super::openai::unseen;
-use super::reply::{Draft, DraftCall};
+use super::reply::{Draft, DraftCall, MOST_TOKENS};
 use super::types::{ChatRequest, Effort, Message, StopReason, Usage};
 
 /// The version of the interface that is asked for.
@@ -278,7 +278,7 @@ impl Decoder {
     fn read_usage(&mut self, usage: Option<&Value>, draft: &mut Draft) {
         let empty = Map::new();
         let usage = usage.and_then(Value::as_object).unwrap_or(&empty);
-        let number = |name: &str| usage.get(name).and_then(Value::as_u64);
+        let number = |name: &str| usage.get(name).and_then(Value::as_u64).map(|tokens| tokens.min(MOST_TOKENS));
         let written = number("cache_creation_input_tokens").unwrap_or(self.usage.cache_write);
         let fresh = number("input_tokens").filter(|tokens| *tokens > 0);
         let fresh = fresh.unwrap_or(self.usage.input - self.usage.cache_write);

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::catalogue::{Catalogue, Model, Provider, Wire};
 use super::error::{LlmError, NetworkCause, Partial, ReplyFault};
 use super::http_error::{self, Party};
-use super::intake::{Fault, Intake};
+use super::intake::{Intake, not_a_reply};
 use super::reply::{Draft, estimate_input};
 use super::types::{ChatReply, ChatRequest, Delta, Endpoint, Usage};
 use super::{anthropic, openai, probe, retry};
@@ -392,30 +392,18 @@ impl Client {
             }
             let taken = intake.push(&chunk, draft);
             hand_over(deltas, draft).await;
-            taken.map_err(|fault| self.fault(fault))?;
+            taken.map_err(|fault| fault.into_error(&self.party))?;
             if draft.ended {
                 break;
             }
         }
         let finished = intake.finish(draft);
         hand_over(deltas, draft).await;
-        finished.map_err(|fault| self.fault(fault))
-    }
-
-    fn fault(&self, fault: Fault) -> LlmError {
-        match fault {
-            Fault::Told(error) => http_error::from_stream(&self.party, &error),
-            Fault::NotAReply(text) => self.not_a_reply(self.party.clean(&text)),
-            Fault::Cut => LlmError::BadReply {
-                fault: ReplyFault::Cut,
-                detail: "the JSON is not whole".into(),
-                partial: Box::default(),
-            },
-        }
+        finished.map_err(|fault| fault.into_error(&self.party))
     }
 
     pub(super) fn not_a_reply(&self, detail: String) -> LlmError {
-        LlmError::BadReply { fault: ReplyFault::NotAReply, detail, partial: Box::default() }
+        not_a_reply(detail)
     }
 
     fn too_slow(&self, limit: Duration) -> LlmError {

@@ -4,7 +4,8 @@
 use serde_json::Value;
 
 use super::catalogue::Wire;
-use super::error::Partial;
+use super::error::{LlmError, Partial, ReplyFault};
+use super::http_error::{self, Party};
 use super::reply::Draft;
 use super::sse::{self, Event, Shape};
 use super::{anthropic, openai};
@@ -18,6 +19,26 @@ pub(super) enum Fault {
     Told(Value),
     NotAReply(String),
     Cut,
+}
+
+impl Fault {
+    /// The same as the caller is told it.
+    pub fn into_error(self, party: &Party) -> LlmError {
+        match self {
+            Self::Told(error) => http_error::from_stream(party, &error),
+            Self::NotAReply(text) => not_a_reply(party.clean(&text)),
+            Self::Cut => LlmError::BadReply {
+                fault: ReplyFault::Cut,
+                detail: "the JSON is not whole".into(),
+                partial: Box::default(),
+            },
+        }
+    }
+}
+
+/// The error for a body that no model server gives.
+pub(super) fn not_a_reply(detail: String) -> LlmError {
+    LlmError::BadReply { fault: ReplyFault::NotAReply, detail, partial: Box::default() }
 }
 
 enum Decoder {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::catalogue::{Model, Provider};
 use super::client::Memory;
-use super::reply::{Draft, DraftCall};
+use super::reply::{Draft, DraftCall, MOST_TOKENS};
 use super::types::{ChatRequest, Effort, Message, StopReason, ToolCall, Usage};
 
 /// Writes the body of a request. Options that this endpoint refused before are left out.
@@ -239,7 +239,7 @@ impl Decoder {
         if line["done"].as_bool() == Some(true) {
             let length = line["done_reason"].as_str() == Some("length");
             draft.stop = Some(if length { StopReason::Length } else { StopReason::End });
-            let count = |name: &str| line[name].as_u64().unwrap_or(0);
+            let count = |name: &str| line[name].as_u64().unwrap_or(0).min(MOST_TOKENS);
             let usage = Usage { input: count("prompt_eval_count"), output: count("eval_count"), ..Usage::default() };
             draft.usage = Some(usage);
         }
@@ -334,7 +334,7 @@ fn stop(reason: &str, native: Option<&str>) -> Result<StopReason, Value> {
 }
 
 fn read_usage(usage: &Value) -> Usage {
-    let number = |path: &str| usage.pointer(path).and_then(Value::as_u64);
+    let number = |path: &str| usage.pointer(path).and_then(Value::as_u64).map(|tokens| tokens.min(MOST_TOKENS));
     let prompt = number("/prompt_tokens").unwrap_or(0);
     let answer = number("/completion_tokens").unwrap_or(0);
     let cached = number("/prompt_tokens_details/cached_tokens")

@@ -6,6 +6,9 @@ use serde_json::{Map, Value};
 use super::error::{Partial, ReplyFault};
 use super::types::{ChatReply, ChatRequest, Delta, Message, StopReason, ToolCall, Usage};
 
+/// A count above this is a slip of the server; without a bound the sums could overflow.
+pub(super) const MOST_TOKENS: u64 = 1 << 40;
+
 /// A tool call of which pieces have arrived.
 #[derive(Debug, Clone, Default)]
 pub(super) struct DraftCall {
