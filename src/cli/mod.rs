@@ -24,7 +24,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::engine::Problem;
-use crate::store::Paths;
+use crate::llm;
+use crate::store::{self, Paths};
 use console::Console;
 
 /// Exit codes of the contract.
@@ -158,9 +159,25 @@ fn dispatch(command: Option<Command>, paths: &Paths, console: Console) -> Outcom
 fn start_log(level: &str) {
     let filter =
         tracing_subscriber::EnvFilter::try_new(level).unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| MaskedStderr).with_target(false);
     if log.try_init().is_err() {
         eprintln!("The log could not be started.");
+    }
+}
+
+/// Where the log goes: stderr, without keys. At its finest level the log has whole messages, and a model or a server may
+/// have repeated a key in one.
+struct MaskedStderr;
+
+impl std::io::Write for MaskedStderr {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let text = String::from_utf8_lossy(bytes);
+        std::io::stderr().write_all(llm::mask(&store::for_log(&text), None).as_bytes())?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        std::io::stderr().flush()
     }
 }
 

@@ -15,6 +15,7 @@ use super::slicer_link::{SlicerLink, SlicerTarget, problem};
 use super::turns::{self, Shared, TurnOrder};
 use super::types::*;
 use crate::agent::{HostError, TurnResult};
+use crate::llm;
 use crate::store;
 
 /// How often Slicer is asked whether it is still there, while nothing else is going on.
@@ -262,7 +263,9 @@ impl Control {
         let Some(session) = self.sessions.get_mut(&conversation) else { return };
         let Some(job) = session.queue.pop_front() else { return };
         if !session.stored {
-            session.title = title_from(&job.text());
+            // A title goes into lists: a key that was pasted into a message must not.
+            let key = self.shared.api_key.as_ref().map(|Secret(key)| key.as_str());
+            session.title = title_from(&llm::mask(&job.text(), key));
             session.stored = true;
             let (id, title) = (conversation.clone(), session.title.clone());
             let told = title.clone();

@@ -20,7 +20,7 @@ use crate::agent::{
 use crate::knowledge::Knowledge;
 use crate::llm::{self, Catalogue, Endpoint};
 use crate::safety::Policy;
-use crate::store::{Conversations, Keys, Paths, RunFolder, StoreError, StoredEvent, month_start_ms};
+use crate::store::{Conversations, Keys, Paths, RunFolder, StoreError, StoredEvent, hide_in_log, month_start_ms};
 
 /// What all tasks of an engine share.
 pub struct Shared {
@@ -298,6 +298,9 @@ pub async fn endpoint(
         Some(Secret(key)) => Some(key.clone()),
         None => key_of(catalogue, keys, &model.provider).await.0,
     };
+    if let Some(key) = &api_key {
+        hide_in_log(key);
+    }
     Ok(Some(Endpoint { provider: model.provider.clone(), base_url, model: model.model.clone(), api_key }))
 }
 

@@ -6,7 +6,7 @@ const PIECE: usize = 10;
 const MASK: &str = "[key]";
 
 /// `text` without the key, without longer pieces of it, and without anything that looks like a key of its own.
-pub(super) fn mask(text: &str, key: Option<&str>) -> String {
+pub fn mask(text: &str, key: Option<&str>) -> String {
     let mut covered = vec![false; text.len()];
     if let Some(key) = key.map(str::trim).filter(|key| !key.is_empty()) {
         cover(text.as_bytes(), key.as_bytes(), &mut covered);

@@ -22,6 +22,7 @@ mod types;
 pub use catalogue::*;
 pub use client::{Client, Learnt, Timeouts, Transport};
 pub use error::*;
+pub use mask::mask;
 pub use probe::TestOutcome;
 pub use recorded::{Recorded, read_recorded};
 pub use types::*;

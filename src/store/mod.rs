@@ -18,7 +18,7 @@ pub use conversations::{Conversations, StoredEvent};
 pub use error::StoreError;
 pub use keys::{KeySet, Keys};
 pub use paths::Paths;
-pub use redact::redact;
+pub use redact::{for_log, hide_in_log, redact};
 pub use run_folder::{Pruned, RunFolder};
 pub use settings::*;
 pub use spending::{SpendingTotal, SpentCall, month_start_ms};
