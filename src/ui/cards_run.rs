@@ -156,9 +156,13 @@ fn finding_ui(ui: &mut Ui, finding: &Finding, instead: bool) {
     let p = palette(ui);
     let colour = if finding.verdict == VerdictKind::Block { p.bad } else { p.warn };
     icon_text(ui, Icon::Shield, colour, &words::without_backticks(&finding.why));
+    if finding.line == 0 && finding.text.is_empty() {
+        return;
+    }
     ui.horizontal_top(|ui| {
         ui.add_space(size::ICON + space::HALF);
-        let place = format!("line {}  ", finding.line);
+        // Line 0 is about the whole of it, and no place that a person could look at.
+        let place = if finding.line == 0 { String::new() } else { format!("line {}  ", finding.line) };
         let mut job = egui::text::LayoutJob::default();
         let style =
             |font: egui::FontId, color: Color32| egui::TextFormat { font_id: font, color, ..Default::default() };

@@ -95,7 +95,7 @@ pub(super) fn field<R>(ui: &mut Ui, label: &str, add: impl FnOnce(&mut Ui) -> R)
 }
 
 /// A text that is saved when the person leaves it.
-fn text_ui(ui: &mut Ui, text: &mut String, name: &str, hint: &str, width: f32, actions: &mut Vec<Action>) {
+pub(super) fn text_ui(ui: &mut Ui, text: &mut String, name: &str, hint: &str, width: f32, actions: &mut Vec<Action>) {
     let hint = RichText::new(hint).color(palette(ui).text_soft);
     let response = ui.add(TextEdit::singleline(text).hint_text(hint).desired_width(width)).accessible_name(name);
     if response.lost_focus() {

@@ -5,7 +5,7 @@ use egui::Ui;
 use crate::engine::{Problem, SpendingTotal, UsageTotal};
 
 use super::icons::Icon;
-use super::settings_dialog::{field, number_ui};
+use super::settings_dialog::{field, number_ui, text_ui};
 use super::state::{Action, State};
 use super::tokens::{palette, space};
 use super::widgets::{combo, icon_text, plain_button, small, soft};
@@ -73,7 +73,7 @@ pub fn offered_ui(ui: &mut Ui, state: &State, provider: &str, actions: &mut Vec<
 const EFFORTS: [(&str, &str); 4] =
     [("", "As the model does"), ("low", "Short"), ("medium", "Medium"), ("high", "Long")];
 
-/// Thinking, temperature, longest answer and budgets.
+/// Thinking, temperature, longest answer, proxy and budgets.
 pub fn more_ui(ui: &mut Ui, state: &mut State, actions: &mut Vec<Action>) {
     ui.add_space(space::BASE);
     let model = &mut state.draft.model;
@@ -88,7 +88,7 @@ pub fn more_ui(ui: &mut Ui, state: &mut State, actions: &mut Vec<Action>) {
                 }
             }
         });
-        response.response.accessible_name("Thinking");
+        response.response.accessible_name("How long to think");
     });
     field(ui, "Temperature", |ui| {
         optional_ui(ui, &mut model.temperature, 0.2, ("Set the temperature", "Temperature"), actions, |value| {
@@ -100,6 +100,11 @@ pub fn more_ui(ui: &mut Ui, state: &mut State, actions: &mut Vec<Action>) {
         optional_ui(ui, &mut model.max_output, 8_000, names, actions, |value| {
             egui::DragValue::new(value).range(1..=1_000_000).suffix(" tokens")
         });
+    });
+    field(ui, "Proxy", |ui| {
+        let width = ui.available_width().min(420.0);
+        text_ui(ui, &mut model.proxy, "Address of a proxy", "As the system says", width, actions);
+        small(ui, "Servers on this computer are never asked through a proxy.");
     });
     field(ui, "Budget", |ui| {
         let names = ("For a conversation", "Budget for a conversation in US dollars");
