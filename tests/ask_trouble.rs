@@ -101,6 +101,26 @@ fn a_silent_server_is_given_up() {
     assert!(turn["timings"]["total_ms"].as_f64().unwrap() < 15_000.0);
 }
 
+/// An option that a model refuses is left out once, and from the next start on it is not sent at all.
+#[test]
+fn a_refusal_is_paid_for_once() {
+    let data = tempfile::tempdir().unwrap();
+    std::fs::write(data.path().join("settings.toml"), "[model]\ntemperature = 0.4\n").unwrap();
+    let refuse = || {
+        ScriptedReply::error(
+            400,
+            r#"{"error":{"message":"Unsupported parameter: 'temperature'","param":"temperature"}}"#,
+        )
+    };
+    let model = ModelServer::start(vec![refuse(), ScriptedReply::text("1"), ScriptedReply::text("2")]);
+    for answer in ["1", "2"] {
+        let (exit, turn, _) = ask(data.path(), &model);
+        assert_eq!((exit, &turn["answer"]), (0, &json!(answer)), "{turn:#}");
+    }
+    let sent: Vec<bool> = model.chats().iter().map(|chat| chat.get("temperature").is_some()).collect();
+    assert_eq!(sent, [true, false, false]);
+}
+
 /// An engine without Slicer that talks to this model, with an open conversation.
 async fn start(data: &Path, model: &ModelServer) -> (Engine, String) {
     let mut settings = Settings::default();
@@ -204,6 +224,9 @@ async fn a_stop_is_heeded_at_every_moment() {
         assert!(took < Duration::from_secs(2), "{what}: {took:?}");
         assert_eq!((record.finish, record.error), (Some(Finish::Stopped), None), "{what}");
         assert_eq!(record.answer, kept, "{what}");
+        // What had arrived was paid for.
+        let paid = u64::from(!kept.is_empty() || what == "while it thinks") + u64::from(what == "in the second round");
+        assert_eq!(record.usage.calls, paid, "{what}");
         tokio::time::sleep(Duration::from_millis(700)).await;
         assert_eq!(model.chats().len(), asked, "{what}: something was sent after the stop");
         // The conversation goes on.

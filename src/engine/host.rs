@@ -10,6 +10,7 @@ use tokio::sync::oneshot;
 use super::events::EventSender;
 use super::types::{ConversationId, Decision, Event, Finding, StoredTurnEvent, TurnEvent};
 use crate::agent::{HostError, Spending, TurnHost};
+use crate::llm::Learnt;
 use crate::store::{Conversations, Paths, RunFolder, SpentCall, redact};
 
 /// A permission question that waits for the person.
@@ -31,6 +32,8 @@ pub struct EngineHost {
     pub paths: Paths,
     /// Keys that must not get into the history or the run folder.
     pub secrets: Vec<String>,
+    /// What models refused, and how much of it was known before this turn.
+    pub learnt: Option<(Learnt, usize)>,
     folder: OnceLock<Arc<RunFolder>>,
 }
 
@@ -44,8 +47,23 @@ impl EngineHost {
         questions: Questions,
         paths: Paths,
     ) -> Self {
-        let (secrets, folder) = (Vec::new(), OnceLock::new());
-        Self { conversation, turn, store, events, questions, paths, secrets, folder }
+        let (secrets, learnt, folder) = (Vec::new(), None, OnceLock::new());
+        Self { conversation, turn, store, events, questions, paths, secrets, learnt, folder }
+    }
+
+    /// Keeps for the next start what this turn learnt about refused options. That it could not be kept costs one refusal.
+    async fn keep_learnt(&self) {
+        let Some((learnt, known)) = &self.learnt else { return };
+        let pairs = learnt.pairs();
+        if pairs.len() == *known {
+            return;
+        }
+        let store = Arc::clone(&self.store);
+        match tokio::task::spawn_blocking(move || store.remember_refused(&pairs)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::warn!("what a model refused could not be kept: {error}"),
+            Err(error) => tracing::warn!("what a model refused could not be kept: {error}"),
+        }
     }
 }
 
@@ -95,6 +113,10 @@ impl Drop for OpenQuestion<'_> {
 
 impl TurnHost for EngineHost {
     async fn emit(&self, event: TurnEvent) -> Result<(), HostError> {
+        // Before the last fact: whoever waits for it may end the program at once.
+        if matches!(event, TurnEvent::Finished { .. }) {
+            self.keep_learnt().await;
+        }
         store_and_show(&self.store, &self.events, &self.conversation, event, &self.secrets).await
     }
 

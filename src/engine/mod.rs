@@ -107,6 +107,7 @@ pub fn start(options: EngineOptions) -> Result<Engine, EngineError> {
         tracing::warn!("a recipe was left out: {error}");
     }
     let knowledge = Knowledge::of_recipes(recipes.recipes())?;
+    let learnt = Learnt::from_pairs(store.refused()?);
     let shared = Arc::new(turns::Shared {
         store,
         keys: Arc::new(Keys::new()),
@@ -117,7 +118,7 @@ pub fn start(options: EngineOptions) -> Result<Engine, EngineError> {
         questions: Arc::default(),
         granted: options.granted,
         api_key: options.api_key,
-        learnt: Learnt::default(),
+        learnt,
         max_attempts: options.max_attempts,
         connected_once: CancellationToken::new(),
         paths: paths.clone(),

@@ -155,6 +155,7 @@ pub async fn run(
         data_folder: Some(shared.paths.data()),
         cancel: order.cancel.clone(),
     };
+    host.learnt = Some((shared.learnt.clone(), shared.learnt.pairs().len()));
     run_turn(order.number, &order.job.text(), &order.history, &context, &host).await
 }
 

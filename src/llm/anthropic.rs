@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::catalogue::{Model, Thinking};
-use super::client::Memory;
+use super::memory::Memory;
 use super::openai::unseen;
 use super::reply::{Draft, DraftCall, MOST_TOKENS};
 use super::types::{ChatRequest, Effort, Message, StopReason, Usage};

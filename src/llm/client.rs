@@ -1,8 +1,6 @@
 //! One model over HTTP: sends a request, reads the stream, tries again where that makes sense, and stops at once when it
 //! is told to. Everything that is different between providers is data in the catalogue or lives in the wire modules.
 
-use std::collections::{HashMap, HashSet, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
@@ -15,6 +13,7 @@ use super::catalogue::{Catalogue, Model, Provider, Wire};
 use super::error::{LlmError, NetworkCause, Partial, ReplyFault};
 use super::http_error::{self, Party};
 use super::intake::{Intake, not_a_reply};
+use super::memory::{Learnt, Memory};
 use super::reply::{Draft, estimate_input};
 use super::types::{ChatReply, ChatRequest, Delta, Endpoint, Usage};
 use super::{anthropic, openai, probe, retry};
@@ -42,8 +41,6 @@ impl Default for Timeouts {
 const AFTER_END: Duration = Duration::from_secs(5);
 /// More than this is no answer of a model, and memory is finite.
 const LARGEST_REPLY: usize = 64 << 20;
-/// A tool loop has far fewer rounds; older ones are never sent again.
-const KEPT_BLOCKS: usize = 128;
 const LARGEST_ERROR: usize = 256 << 10;
 
 /// How a server is reached.
@@ -53,62 +50,6 @@ pub struct Transport {
     /// A proxy of the person's own; `None`: as the environment and the system say. This computer is never asked through
     /// a proxy.
     pub proxy: Option<String>,
-}
-
-/// Which options which models refused, for as long as a process lasts: clients that share it do not make a provider
-/// refuse the same thing again.
-#[derive(Clone, Default)]
-pub struct Learnt(Arc<Mutex<HashMap<String, HashSet<String>>>>);
-
-impl Learnt {
-    fn knows(&self, endpoint: &str, option: &str) -> bool {
-        unpoisoned(&self.0).get(endpoint).is_some_and(|refused| refused.contains(option))
-    }
-
-    /// False when it was known.
-    fn learn(&self, endpoint: &str, option: &str) -> bool {
-        unpoisoned(&self.0).entry(endpoint.to_owned()).or_default().insert(option.to_owned())
-    }
-}
-
-/// What was learnt about an endpoint from its answers.
-#[derive(Default)]
-pub(super) struct Memory {
-    learnt: Learnt,
-    /// Provider, address and model: what is learnt holds for these together.
-    endpoint: String,
-    /// Blocks that must go back, with the id of the first tool call that came with them, oldest first.
-    blocks: Mutex<VecDeque<(String, Vec<Value>)>>,
-}
-
-impl Memory {
-    /// True when the endpoint refused an option of this name before.
-    pub fn refused(&self, name: &str) -> bool {
-        self.learnt.knows(&self.endpoint, name)
-    }
-
-    /// Remembers a refusal. False when it was known: sending the same again would not help.
-    fn refuse(&self, name: &str) -> bool {
-        self.learnt.learn(&self.endpoint, name)
-    }
-
-    pub fn blocks(&self, call: &str) -> Vec<Value> {
-        let kept = unpoisoned(&self.blocks);
-        kept.iter().find(|(id, _)| id == call).map(|(_, blocks)| blocks.clone()).unwrap_or_default()
-    }
-
-    fn keep(&self, call: &str, blocks: Vec<Value>) {
-        let mut kept = unpoisoned(&self.blocks);
-        kept.push_back((call.to_owned(), blocks));
-        while kept.len() > KEPT_BLOCKS {
-            kept.pop_front();
-        }
-    }
-}
-
-/// A panic elsewhere does not make these plain collections wrong.
-fn unpoisoned<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Speaks to one model. Keep it for the length of a tool loop: it holds what the provider wants back.
@@ -159,7 +100,7 @@ impl Client {
         let transport = Transport::default();
         let http = http_client(&party, provider.wire, &address, &transport)?;
         let max_retries = retry::limit_from_environment();
-        let memory = Memory { endpoint: format!("{} {base} {}", provider.id, endpoint.model), ..Memory::default() };
+        let memory = Memory::of(&provider.id, &base, &endpoint.model);
         let timeouts = transport.timeouts;
         Ok(Self { http, provider, endpoint, known, base, party, memory, timeouts, address, max_retries })
     }
@@ -184,7 +125,7 @@ impl Client {
 
     /// The same with what other clients learnt about refused options, and telling them.
     pub fn with_learnt(mut self, learnt: Learnt) -> Self {
-        self.memory.learnt = learnt;
+        self.memory.share(learnt);
         self
     }
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::catalogue::{Model, Provider};
-use super::client::Memory;
+use super::memory::Memory;
 use super::reply::{Draft, DraftCall, MOST_TOKENS};
 use super::types::{ChatRequest, Effort, Message, StopReason, ToolCall, Usage};
 

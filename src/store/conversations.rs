@@ -54,6 +54,12 @@ const STEPS: &[&str] = &[
         cost_usd REAL
     ) STRICT;
     CREATE INDEX spending_in_time ON spending(at_ms);
+    CREATE TABLE refused (
+        endpoint TEXT NOT NULL,
+        option TEXT NOT NULL,
+        at_ms INTEGER NOT NULL,
+        PRIMARY KEY (endpoint, option)
+    ) STRICT;
 ",
 ];
 

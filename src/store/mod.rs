@@ -8,6 +8,7 @@ mod error;
 mod keys;
 mod paths;
 mod redact;
+mod refused;
 mod run_folder;
 mod settings;
 mod spending;
