@@ -216,6 +216,7 @@ fn every_subcommand_has_help_with_an_example() {
         "models",
         "test-connection",
         "conversations",
+        "costs",
         "doctor",
     ] {
         let output = program::program(data.path()).args([name, "--help"]).output().unwrap();

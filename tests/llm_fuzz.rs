@@ -35,6 +35,7 @@ fn told(recorded: &Recorded) -> String {
         match delta {
             Delta::Text(piece) => text.push_str(piece),
             Delta::Reasoning(piece) => reasoning.push_str(piece),
+            Delta::WasThinking => reasoning.push_str(&std::mem::take(&mut text)),
             _ => {}
         }
     }
@@ -54,11 +55,14 @@ fn whole(wire: Wire, body: &[u8]) -> Recorded {
 
 /// What must hold of any reply, however strange.
 fn check(recorded: &Recorded) {
-    let joined = |wanted: fn(&Delta) -> Option<&str>| recorded.deltas.iter().filter_map(wanted).collect::<String>();
-    let text = joined(|delta| match delta {
-        Delta::Text(piece) => Some(piece),
-        _ => None,
-    });
+    let mut text = String::new();
+    for delta in &recorded.deltas {
+        match delta {
+            Delta::Text(piece) => text.push_str(piece),
+            Delta::WasThinking => text.clear(),
+            _ => {}
+        }
+    }
     match &recorded.reply {
         Ok(reply) => {
             assert_eq!(reply.text, text, "what was shown is the answer");

@@ -29,8 +29,10 @@ async fn play(kind: &Kind, cuts: Vec<usize>) -> (Result<ChatReply, LlmError>, St
     drop(sender);
     let mut shown = String::new();
     while let Some(delta) = receiver.recv().await {
-        if let Delta::Text(piece) = delta {
-            shown.push_str(&piece);
+        match delta {
+            Delta::Text(piece) => shown.push_str(&piece),
+            Delta::WasThinking => shown.clear(),
+            _ => {}
         }
     }
     assert_eq!(server.chats().len(), 1, "{}: it was asked more than once", kind.name);

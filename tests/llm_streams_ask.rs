@@ -112,3 +112,17 @@ fn ask_tells_what_came() {
     println!("{} of {total} replies are told as expected by ask --json", total - failed.len());
     assert!(failed.is_empty(), "{} of {total} differ:\n{}", failed.len(), failed.join("\n"));
 }
+
+/// Thinking of which only the end is marked is no answer, also when a part of it was on the screen already.
+#[test]
+fn thinking_that_was_shown_is_taken_back() {
+    let piece =
+        |text: &str| format!("data: {}\n\n", json!({ "choices": [{ "index": 0, "delta": { "content": text } }] }));
+    let stop = json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": "stop" }] });
+    let thought = "I must think about this for a while. ".repeat(20);
+    let body = format!("{}{}data: {stop}\n\ndata: [DONE]\n\n", piece(&thought), piece("So.</think>\n\nThe answer."));
+    let case = json!({ "protocol": "openai-chat", "http": { "status": 200, "headers": { "content-type": "text/event-stream" } } });
+    let turn = ask(&case, body.into_bytes());
+    assert_eq!(turn["answer"], "The answer.", "{turn:#}");
+    assert_eq!(turn["reasoning"], json!(thought + "So."));
+}

@@ -41,6 +41,7 @@ impl<H: TurnHost> Turn<'_, H> {
             self.ask_person(verdict.findings).await?;
         }
         let report = self.execute(plan, code, number).await?;
+        self.said.clear();
         self.result.past.code = Some(code.clone());
         if report.ok {
             self.result.past.outcome = Some(outcome_line(&report));

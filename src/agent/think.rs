@@ -20,6 +20,10 @@ struct Stream {
     splitter: Splitter,
     text: String,
     reasoning: String,
+    /// All text of the answer, and what of it was shown.
+    all: String,
+    prose: String,
+    shown: bool,
 }
 
 impl<H: TurnHost> Turn<'_, H> {
@@ -140,6 +144,12 @@ impl<H: TurnHost> Turn<'_, H> {
         let (pieces, parts) = std::mem::take(&mut stream.splitter).finish();
         self.show_pieces(&mut stream, pieces).await?;
         self.flush(&mut stream).await?;
+        if stream.shown {
+            if !self.said.is_empty() {
+                self.said.push_str("\n\n");
+            }
+            self.said.push_str(&stream.prose);
+        }
         if outcome.is_err() && !parts.prose.is_empty() {
             self.result.past.answer = parts.prose.clone();
         }
@@ -151,6 +161,7 @@ impl<H: TurnHost> Turn<'_, H> {
     async fn take(&mut self, stream: &mut Stream, delta: Delta) -> Result<(), Ended> {
         match delta {
             Delta::Text(text) => {
+                stream.all.push_str(&text);
                 let pieces = stream.splitter.push(&text);
                 self.show_pieces(stream, pieces).await
             }
@@ -158,12 +169,27 @@ impl<H: TurnHost> Turn<'_, H> {
                 stream.reasoning.push_str(&text);
                 Ok(())
             }
+            Delta::WasThinking => self.was_thinking(stream).await,
             Delta::Spent(usage) => self.count(&usage).await,
             Delta::Retrying { attempt, wait_ms, why } => {
                 self.host.emit(TurnEvent::Retrying { attempt, wait_ms, why }).await?;
                 Ok(())
             }
         }
+    }
+
+    /// The text of this answer so far was thinking: it is taken from the answer and put to the thoughts.
+    async fn was_thinking(&mut self, stream: &mut Stream) -> Result<(), Ended> {
+        let all = std::mem::take(&mut stream.all);
+        stream.splitter = Splitter::default();
+        let shown = std::mem::take(&mut stream.shown);
+        stream.text.clear();
+        stream.prose.clear();
+        stream.reasoning.push_str(&all);
+        if shown {
+            self.host.emit(TurnEvent::TextReplaced { text: self.said.clone() }).await?;
+        }
+        Ok(())
     }
 
     async fn show_pieces(&mut self, stream: &mut Stream, pieces: Vec<Piece>) -> Result<(), Ended> {
@@ -190,6 +216,8 @@ impl<H: TurnHost> Turn<'_, H> {
         }
         if !stream.text.is_empty() {
             let text = std::mem::take(&mut stream.text);
+            stream.shown = true;
+            stream.prose.push_str(&text);
             self.host.emit(TurnEvent::TextDelta { text }).await?;
         }
         Ok(())

@@ -146,6 +146,8 @@ pub(super) struct Turn<'a, H> {
     /// USD so far; `None` as soon as one call has no known price.
     pub cost: Option<f64>,
     pub result: TurnResult,
+    /// What was said since the last run, as it is shown.
+    pub said: String,
     /// A budget that the person agreed to go over in this turn is not asked for again.
     pub over_budget: bool,
     /// Programs that were sent to Slicer so far.
@@ -179,6 +181,7 @@ pub async fn run_turn<H: TurnHost>(
             past: PastTurn { request: request.to_owned(), ..PastTurn::default() },
             ..Default::default()
         },
+        said: String::new(),
         over_budget: false,
         ran: 0,
         not_put_back: Vec::new(),

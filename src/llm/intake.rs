@@ -117,7 +117,16 @@ impl Intake {
         }
         match serde_json::from_str::<Value>(data) {
             Ok(value) if event.name == "error" && value.get("error").is_none() => Err(Fault::Told(value)),
-            Ok(value) => self.decoder.value(&value, draft),
+            Ok(mut value) => {
+                // Some servers of the Messages format leave the type to the name of the event.
+                let untyped = value.as_object_mut().filter(|fields| !fields.contains_key("type"));
+                if let (Decoder::Anthropic(_), Some(fields)) = (&self.decoder, untyped)
+                    && !event.name.is_empty()
+                {
+                    fields.insert("type".into(), Value::from(event.name.as_str()));
+                }
+                self.decoder.value(&value, draft)
+            }
             Err(_) if event.name == "error" => Err(Fault::Told(Value::String(data.to_owned()))),
             Err(_) => Err(Fault::NotAReply(data.to_owned())),
         }

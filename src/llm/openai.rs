@@ -357,6 +357,11 @@ fn read_usage(usage: &Value) -> Usage {
 const OPEN: &str = "<think>";
 const CLOSE: &str = "</think>";
 
+/// How many bytes at the end may be the beginning of a closing tag.
+fn tail_of_close(text: &str) -> usize {
+    (1..CLOSE.len()).rev().find(|length| text.ends_with(&CLOSE[..*length])).unwrap_or(0)
+}
+
 /// Splits thinking off that some servers leave in the text between tags, also when a tag is cut in two.
 #[derive(Debug, Default)]
 enum Think {
@@ -368,7 +373,10 @@ enum Think {
     Inside(String),
     /// After the closing tag: blank lines before the answer are dropped.
     Trimming,
-    /// An answer without tags, or the rest of one with them.
+    /// Text without an opening tag, while a closing one may still come: some servers' templates open it in the prompt, so
+    /// that only the closing tag is in the answer. A possible beginning of it is held.
+    Text(String),
+    /// The rest of an answer with tags, or one that speaks of them.
     Plain,
 }
 
@@ -381,6 +389,7 @@ impl Think {
             Self::Undecided => self.decide(piece.to_owned(), draft),
             Self::Held(held) => self.decide(held + piece, draft),
             Self::Inside(held) => self.inside(held + piece, draft),
+            Self::Text(held) => self.text(held + piece, draft),
             Self::Trimming => {
                 let rest = piece.trim_start();
                 draft.push_text(rest);
@@ -400,9 +409,28 @@ impl Think {
         } else if OPEN.starts_with(start) {
             *self = Self::Held(held);
         } else {
+            self.text(held, draft);
+        }
+    }
+
+    fn text(&mut self, held: String, draft: &mut Draft) {
+        let Some((before, rest)) = held.split_once(CLOSE) else {
+            let (text, tail) = held.split_at(held.len() - tail_of_close(&held));
+            draft.push_text(text);
+            *self = Self::Text(tail.to_owned());
+            return;
+        };
+        // Who writes about tags, or got thinking in a field of its own, does not close one.
+        let so_far = draft.text.clone() + before;
+        let quoted = so_far.ends_with(['`', '"', '\'', '“', '‘']);
+        if quoted || so_far.contains(OPEN) || !draft.reasoning.is_empty() {
             draft.push_text(&held);
             *self = Self::Plain;
+            return;
         }
+        draft.text_was_thinking(before);
+        *self = Self::Trimming;
+        self.push(rest, draft);
     }
 
     fn inside(&mut self, held: String, draft: &mut Draft) {
@@ -412,15 +440,14 @@ impl Think {
             self.push(rest, draft);
             return;
         }
-        let keep = (1..CLOSE.len()).rev().find(|length| held.ends_with(&CLOSE[..*length])).unwrap_or(0);
-        let (thought, tail) = held.split_at(held.len() - keep);
+        let (thought, tail) = held.split_at(held.len() - tail_of_close(&held));
         draft.push_reasoning(thought);
         *self = Self::Inside(tail.to_owned());
     }
 
     fn finish(&mut self, draft: &mut Draft) {
         match std::mem::replace(self, Self::Plain) {
-            Self::Held(held) => draft.push_text(&held),
+            Self::Held(held) | Self::Text(held) => draft.push_text(&held),
             Self::Inside(held) => draft.push_reasoning(&held),
             _ => {}
         }

@@ -54,6 +54,15 @@ impl Draft {
         }
     }
 
+    /// The text so far, and this piece of it, was thinking.
+    pub fn text_was_thinking(&mut self, piece: &str) {
+        if !self.text.is_empty() {
+            self.reasoning.push_str(&std::mem::take(&mut self.text));
+            self.pending.push(Delta::WasThinking);
+        }
+        self.push_reasoning(piece);
+    }
+
     /// True when nothing that matters can be missing any more.
     pub fn complete(&self) -> bool {
         self.ended || self.stop.is_some()

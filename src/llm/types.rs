@@ -102,6 +102,8 @@ pub struct ChatRequest {
 pub enum Delta {
     Text(String),
     Reasoning(String),
+    /// All text of this answer so far was thinking, as it turns out.
+    WasThinking,
     /// The call failed in a way that passes; it is tried again after `wait_ms`.
     Retrying {
         attempt: u32,

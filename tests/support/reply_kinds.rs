@@ -302,6 +302,31 @@ fn openai_kinds() -> Vec<Kind> {
             text("Write <think> so."),
         ),
         openai(
+            "only a closing tag",
+            &(says("Hm, \nso. </th") + &says("ink>\n\nHi") + &finish("stop") + DONE),
+            reasoned("Hm, \nso. ", "Hi"),
+        ),
+        openai(
+            "a closing tag that is spoken of",
+            &(says("Leave out the `</think>` at") + &says(" the end.") + &finish("stop") + DONE),
+            text("Leave out the `</think>` at the end."),
+        ),
+        openai(
+            "a pair of tags within text",
+            &(says("Write <think>so</think> and") + &says(" go on.") + &finish("stop") + DONE),
+            text("Write <think>so</think> and go on."),
+        ),
+        openai("a smaller-than at the end", &(says("1 <") + &finish("stop") + DONE), text("1 <")),
+        openai(
+            "choices and deltas that are null",
+            &(event(&json!({ "choices": null }))
+                + &event(&json!({ "choices": [{ "delta": null }] }))
+                + &delta(json!({ "content": "Hi", "tool_calls": null }))
+                + &finish("stop")
+                + DONE),
+            text("Hi"),
+        ),
+        openai(
             "content in parts",
             &(delta(json!({ "content": [{ "type": "text", "text": "Hi" }] })) + &finish("stop") + DONE),
             text("Hi"),
@@ -539,6 +564,14 @@ fn anthropic_kinds() -> Vec<Kind> {
             text("Hi"),
         ),
     ];
+    let untyped = |value: &Value| {
+        let mut fields = value.clone();
+        let name = fields.as_object_mut().unwrap().remove("type").unwrap();
+        format!("event: {}\ndata: {fields}\n\n", name.as_str().unwrap())
+    };
+    let named: String =
+        [begin.clone(), text_block(), says("Hi"), stop(0), end("end_turn"), over.clone()].iter().map(untyped).collect();
+    list.push(Kind { body: named.into_bytes(), ..anthropic("types only in the names of events", &[], text("Hi")) });
     let failing = [
         ("overloaded after text", told("overloaded_error", "Overloaded"), error("Overloaded", "Half", "Overloaded")),
         ("a rate limit after text", told("rate_limit_error", "slow down"), error("RateLimited", "Half", "slow down")),
