@@ -154,3 +154,30 @@ fn a_budget_is_asked_about() {
         "{commands:?}"
     );
 }
+
+/// While a call waits to be tried again the status says so and for how long, and the card says why; a later wait counts
+/// from its own beginning.
+#[test]
+fn a_wait_for_the_provider_is_in_the_status() {
+    let mut bench = Bench::new(1000.0, 800.0, false);
+    let message = TurnEvent::UserMessage { turn: 1, text: "Segment the bone".into() };
+    let retrying = |attempt, wait_ms| TurnEvent::Retrying {
+        attempt,
+        wait_ms,
+        why: "OpenAI limits how much it may be asked now (for 3600 s): slow down".into(),
+    };
+    bench.open("Bone", vec![message, retrying(1, 1), retrying(2, 3_600_000)]);
+    bench.harness.get_by_label_contains("Asking the model again in");
+    bench.harness.get_by_label_contains("limits how much it may be asked now");
+    let text = "The answer.".to_owned();
+    let sequence = 9;
+    let event = slicer_ai_agent::engine::StoredTurnEvent {
+        sequence,
+        at_ms: ui_support::clock(),
+        event: TurnEvent::TextDelta { text },
+    };
+    let conversation = bench.harness.state().state.current.clone().unwrap();
+    bench.tell(Event::Turn { conversation, event });
+    bench.harness.run_steps(3);
+    assert!(bench.harness.query_by_label_contains("Asking the model again in").is_none(), "it answers now");
+}

@@ -222,6 +222,11 @@ fn status_line(state: &State) -> (Option<Icon>, Tone, String) {
         if state.timeline.open_permission().is_some() {
             return (Some(Icon::Shield), Tone::Waiting, format!("Waiting for your answer · turn {turn}"));
         }
+        if let Some((attempt, left)) = state.timeline.waits_for_retry(state.now_ms) {
+            let left = words::clock(left as f64);
+            let text = format!("Asking the model again in {left} (attempt {attempt}) · turn {turn}");
+            return (Some(Icon::Refresh), Tone::Waiting, text);
+        }
         return match &state.timeline.live {
             Some(live) => {
                 let detail = if live.detail.is_empty() { "working…" } else { live.detail.as_str() };

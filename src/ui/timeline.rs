@@ -403,11 +403,21 @@ impl Timeline {
         self.push(stored, CardKind::Repair { attempt, of, why, inside });
     }
 
+    /// The attempt that is waited for and the milliseconds that are left, while a model call waits to be tried again.
+    pub fn waits_for_retry(&self, now_ms: i64) -> Option<(u32, i64)> {
+        let card = self.cards.last()?;
+        let CardKind::Retrying { attempt, wait_ms, .. } = &card.kind else { return None };
+        let left = card.at_ms.saturating_add_unsigned(*wait_ms) - now_ms;
+        (left > 0).then_some((*attempt, left))
+    }
+
     fn retrying(&mut self, stored: &StoredTurnEvent, attempt: u32, wait_ms: u64, why: String) {
         if let Some(card) = self.cards.last_mut()
             && matches!(card.kind, CardKind::Retrying { .. })
         {
             card.kind = CardKind::Retrying { attempt, wait_ms, why };
+            // The wait counts from this attempt on.
+            card.at_ms = stored.at_ms;
             card.revision += 1;
             return;
         }
