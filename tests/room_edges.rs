@@ -30,7 +30,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("agent", &["llm", "knowledge", "safety", "slicer", "resources"]),
     ("llm", &[]),
     ("slicer", &["bridge", "platform", "resources"]),
-    ("bridge", &[]),
+    ("bridge", &["resources"]),
     ("safety", &["python", "resources"]),
     ("knowledge", &["python", "store", "resources"]),
     ("python", &[]),

@@ -4,11 +4,16 @@
 //! Slicer that hangs or ends never takes the window with it. Only this room knows Slicer's HTTP: everybody else speaks
 //! MCP to it, with the names and shapes in [`types`].
 //!
-//! [`server`] answers MCP, [`tools`] says what the tools are and does the two plain ones, [`screenshot`] takes
-//! pictures, [`web_server`] asks Slicer one thing at a time, and [`http`] and [`json`] are the wire beneath it.
+//! [`server`] answers MCP; [`tools`] says what the tools are and does the two oldest ones, [`more_tools`] the others,
+//! [`screenshot`] takes pictures, [`mcp_resources`] gives the scene, nodes and views to read. [`calls`] runs Python under
+//! our [`helper`] inside Slicer, [`web_server`] asks Slicer one thing at a time, and [`http`] and [`json`] are the wire.
 
+pub mod calls;
+pub mod helper;
 pub mod http;
 pub mod json;
+pub mod mcp_resources;
+pub mod more_tools;
 pub mod screenshot;
 pub mod server;
 pub mod tools;

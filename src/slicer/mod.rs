@@ -4,7 +4,6 @@
 mod bridge_client;
 mod connection;
 mod error;
-mod helper;
 pub mod practice;
 mod types;
 
