@@ -16,6 +16,7 @@ use rmcp::model::{
 };
 use rmcp::service::{RequestContext, ServerInitializeError};
 use rmcp::transport::IntoTransport;
+use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt};
 
 use base64::Engine as _;
@@ -29,6 +30,8 @@ use super::types::{
 use super::web_server::{DEFAULT_URL, WebServer, WebServerError};
 use super::{mcp_resources, more_tools, tools};
 
+/// Longest message from a client, in bytes. The kit's own limit of 16 MiB would drop large code without a word.
+const MAX_MESSAGE: usize = 256 << 20;
 /// How often a client that asked for progress hears of a call that runs.
 const PROGRESS_EVERY: Duration = Duration::from_secs(2);
 /// How often Slicer is looked for while a call waits for it.
@@ -81,7 +84,8 @@ pub enum BridgeError {
 /// # Errors
 /// [`BridgeError`]. An absent Slicer is not one.
 pub async fn serve_stdio(options: BridgeOptions) -> Result<(), BridgeError> {
-    serve(rmcp::transport::stdio_pipes(), options).await
+    let (input, output) = rmcp::transport::stdio_pipes();
+    serve(AsyncRwTransport::new(input, output).with_max_line_length(MAX_MESSAGE), options).await
 }
 
 /// Serves one MCP client over any transport, until it closes its end.

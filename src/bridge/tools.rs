@@ -23,9 +23,10 @@ use super::web_server::{NodeFilter, NodeListing, WebServer, WebServerError};
 
 /// Largest reply in bytes, as it travels (text and structured content together).
 ///
-/// MCP over stdio is one line a message, and clients bound their lines (16 MiB is common) by dropping what is longer,
-/// after which the caller waits for ever. So a larger result is answered with what to do instead.
-const MAX_REPLY: usize = 15 << 20;
+/// MCP over stdio is one line a message. Clients of the Python and TypeScript kits take lines of any length; others drop
+/// what is longer than they like, after which their caller waits for ever. So there is an end, far above what anybody
+/// can want to read; a larger result is answered with what to do instead.
+const MAX_REPLY: usize = 128 << 20;
 
 /// The definitions of all tools; without those that change something when `read_only`.
 ///
@@ -258,11 +259,19 @@ pub fn result<T: Serialize>(
     reply: &T,
     too_large: impl FnOnce(String) -> T,
 ) -> Result<CallToolResult, serde_json::Error> {
+    bounded(reply, MAX_REPLY, too_large)
+}
+
+fn bounded<T: Serialize>(
+    reply: &T,
+    limit: usize,
+    too_large: impl FnOnce(String) -> T,
+) -> Result<CallToolResult, serde_json::Error> {
     let value = serde_json::to_value(reply)?;
     let text = value.to_string();
     // The text is a string inside the message, so its quotation marks count twice.
     let size = text.len() + text.len() + text.bytes().filter(|b| matches!(b, b'"' | b'\\')).count();
-    if size <= MAX_REPLY {
+    if size <= limit {
         return Ok(CallToolResult::structured(value));
     }
     let advice = format!(
@@ -344,10 +353,10 @@ mod tests {
 
     #[test]
     fn a_result_that_no_client_would_read_is_replaced_by_advice() {
-        let reply = executed(Ok(Value::String("x".repeat(MAX_REPLY / 2))));
-        let sent = result(&reply, execution_failed).unwrap();
+        let reply = executed(Ok(Value::String("x".repeat(8_000_000))));
+        let sent = bounded(&reply, 15_000_000, execution_failed).unwrap();
         let value = sent.structured_content.unwrap();
         assert_eq!(value["success"], false);
-        assert!(value["message"].as_str().unwrap().contains("7.9 MB"), "{value}");
+        assert!(value["message"].as_str().unwrap().contains("8.0 MB"), "{value}");
     }
 }

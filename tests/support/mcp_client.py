@@ -38,6 +38,19 @@ async def main():
         wrong = await call(session, "execute_python_code", {"code": "raise ValueError('no')"})
         report["failing_code"] = wrong
         report["capture_screenshot"] = await call(session, "capture_screenshot", {"view_type": "slice", "view_name": "Red"})
+        for name, arguments in [
+            ("get_status", {}), ("get_node_properties", {"ids": ["vtkMRMLSliceNodeRed"]}),
+            ("load_sample_data", {"name": "MRHead"}), ("undo_last_run", {}),
+        ]:
+            report[name] = await call(session, name, arguments)
+        report["resources"] = [str(one.uri) for one in (await session.list_resources()).resources]
+        templates = await session.list_resource_templates()
+        report["templates"] = len(getattr(templates, "resource_templates", None) or templates.resourceTemplates)
+        scene = await session.read_resource("slicer://scene")
+        report["scene"] = json.loads(scene.contents[0].text)
+        code = "x = '%s'\n__execResult = x" % ("a" * 20_000_000)
+        large = (await session.call_tool("execute_python_code", {"code": code})).content[0].text
+        report["large"] = len(json.loads(large)["message"])
         print(json.dumps(report))
 
 
