@@ -5,9 +5,12 @@
 //! MCP to it, with the names and shapes in [`types`].
 //!
 //! [`server`] answers MCP, [`tools`] says what the tools are and does the two plain ones, [`screenshot`] takes
-//! pictures, [`web_server`] asks Slicer one thing at a time, and [`http`] and [`json`] are the wire beneath it.
+//! pictures, [`http_server`] serves several clients over HTTP to whoever shows the token of [`http_token`],
+//! [`web_server`] asks Slicer one thing at a time, and [`http`] and [`json`] are the wire beneath it.
 
 pub mod http;
+pub mod http_server;
+pub mod http_token;
 pub mod json;
 pub mod screenshot;
 pub mod server;
@@ -15,5 +18,7 @@ pub mod tools;
 pub mod types;
 pub mod web_server;
 
+pub use http_server::{HttpBridge, HttpError, HttpOptions, listen_address};
+pub use http_token::{Token, TokenError};
 pub use server::{BridgeError, BridgeOptions, SlicerBridge, serve, serve_stdio};
 pub use web_server::{DEFAULT_URL, URL_ENV, WebServer, WebServerError};

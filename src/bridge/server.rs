@@ -20,6 +20,7 @@ use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
+use super::http_server::HttpError;
 use super::screenshot::{self, CaptureError};
 use super::tools;
 use super::types::{CAPTURE_SCREENSHOT, CaptureArgs, EXECUTE_PYTHON_CODE, ExecuteArgs, LIST_NODES, ListNodesArgs};
@@ -59,6 +60,9 @@ pub enum BridgeError {
     /// The address of Slicer cannot be used.
     #[error(transparent)]
     Url(#[from] WebServerError),
+    /// The bridge cannot be offered over HTTP.
+    #[error(transparent)]
+    Http(#[from] HttpError),
     /// A tool could not be described.
     #[error("a tool cannot be described: {0}")]
     Definition(String),
@@ -250,8 +254,8 @@ impl ServerHandler for SlicerBridge {
             tokio::select! {
                 biased;
                 () = context.ct.cancelled() => {
-                    // Nobody reads this: the client has given the call up.
-                    return Err(ErrorData::internal_error("cancelled", None));
+                    // A client that has given the call up does not read this; one of a bridge that is stopped does.
+                    return Err(ErrorData::internal_error("The call was given up, or the bridge is being stopped.", None));
                 }
                 result = &mut call => return result.map(CallToolResponse::from),
                 () = tokio::time::sleep(PROGRESS_EVERY) => {
