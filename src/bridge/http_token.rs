@@ -225,7 +225,9 @@ mod tests {
     fn files_that_hold_no_token_are_refused_in_words() {
         let folder = folder();
         let path = folder.path().join("token");
-        for (text, said) in [("", "is empty"), (" \n", "is empty"), ("two words", "one word"), ("größe-größe", "one word")] {
+        for (text, said) in
+            [("", "is empty"), (" \n", "is empty"), ("two words", "one word"), ("größe-größe", "one word")]
+        {
             write(&path, text);
             let error = Token::from_file(&path).unwrap_err().to_string();
             assert!(error.contains(said), "{error}");

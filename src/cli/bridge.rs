@@ -46,7 +46,8 @@ pub fn run(arguments: &Arguments) -> Outcome {
         Some(Ok(timeout)) if !timeout.is_zero() => Some(timeout),
         Some(_) => return Err(usage("--timeout must be a number of seconds above 0.")),
     };
-    let listen = arguments.http.as_deref().map(bridge::listen_address).transpose().map_err(|error| failure(error.into()))?;
+    let listen =
+        arguments.http.as_deref().map(bridge::listen_address).transpose().map_err(|error| failure(error.into()))?;
     if let Some(client) = &arguments.print_config {
         return print_config::run(client, &wanted(arguments));
     }
