@@ -231,7 +231,7 @@ fn advice(client: &Client, variable: &str, program: &Path, wanted: &Wanted<'_>, 
 
 fn token_advice(client: &Client, variable: &str, file: &str) -> String {
     let name = &client.name;
-    match client.token {
+    let mut text = match client.token {
         Some(TokenPlace::Variable) if cfg!(windows) => format!(
             "{name} reads the token from the environment variable {variable}; before you start it, in PowerShell: \
              $env:{variable} = (Get-Content {file}).Trim()"
@@ -241,13 +241,16 @@ fn token_advice(client: &Client, variable: &str, file: &str) -> String {
              terminal: export {variable}=\"$(cat {file})\""
         ),
         Some(TokenPlace::Asked) => format!("{name} asks for the token and keeps it: it is in {file}."),
-        Some(TokenPlace::File) => {
-            format!("The token is in {file}. {}", client.token_note.as_deref().unwrap_or_default())
-        }
+        Some(TokenPlace::File) => format!("The token is in {file}."),
         Some(TokenPlace::Pasted) | None => {
-            format!("Paste the token from {file} over PASTE-THE-TOKEN-HERE, and keep the file to yourself.")
+            format!("Paste the token from {file} over PASTE-THE-TOKEN-HERE, and keep the client's file to yourself.")
         }
+    };
+    if let Some(note) = &client.token_note {
+        text.push_str(if text.ends_with('.') { " " } else { "\n" });
+        text.push_str(note);
     }
+    text
 }
 
 /// A text as a shell reads it as one word.
