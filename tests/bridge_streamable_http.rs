@@ -104,7 +104,7 @@ fn first_request(lines: &str) -> String {
 #[tokio::test]
 async fn a_client_gets_the_tools_and_calls_them() {
     let stub = echo().await;
-    let mut bridge = HttpBridgeProcess::start(&stub.url(), &[]);
+    let bridge = HttpBridgeProcess::start(&stub.url(), &[]);
     let client = connect(&bridge).await;
     assert_eq!(client.peer_info().unwrap().server_info.as_ref().unwrap().name, "slicer-ai-agent");
     let names: HashSet<String> =
@@ -116,6 +116,7 @@ async fn a_client_gets_the_tools_and_calls_them() {
     client.cancel().await.unwrap();
     #[cfg(unix)]
     {
+        let mut bridge = bridge;
         assert!(bridge.terminate().success());
         assert_eq!(bridge.output(), "", "stdout is not for the bridge's own words");
     }
@@ -260,6 +261,82 @@ async fn a_client_that_vanishes_does_not_disturb_the_others() {
     drop((running, leaves));
     assert_eq!(run(&stays, "third").await["message"]["code"], "third");
     assert_eq!(stub.most_at_once(), 1);
+}
+
+/// A session by hand: its id, and a way to send calls over connections of their own.
+struct Session<'a> {
+    bridge: &'a HttpBridgeProcess,
+    id: String,
+}
+
+impl<'a> Session<'a> {
+    async fn begin(bridge: &'a HttpBridgeProcess) -> Self {
+        let lines = format!("Host: {}\r\nAuthorization: Bearer {}\r\n", bridge.authority(), bridge.token);
+        let (status, text) = raw(bridge, &first_request(&lines)).await;
+        assert_eq!(status, 200, "{text}");
+        let id = text.lines().find_map(|line| line.strip_prefix("mcp-session-id: ")).unwrap().to_owned();
+        let session = Self { bridge, id };
+        let mut stream = session.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
+        assert!(stream.read(&mut [0; 64]).await.unwrap() > 0);
+        session
+    }
+
+    async fn send(&self, message: &Value) -> TcpStream {
+        let body = message.to_string();
+        let head = format!(
+            "POST /mcp HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\nMcp-Session-Id: {}\r\nAccept: \
+             application/json, text/event-stream\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            self.bridge.authority(),
+            self.bridge.token,
+            self.id,
+            body.len()
+        );
+        let mut stream = TcpStream::connect(self.bridge.authority()).await.unwrap();
+        stream.write_all(head.as_bytes()).await.unwrap();
+        stream
+    }
+
+    async fn call(&self, id: u32, code: &str) -> TcpStream {
+        let params = json!({"name": EXECUTE_PYTHON_CODE, "arguments": {"code": code}});
+        self.send(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})).await
+    }
+}
+
+/// Reads until this text has come.
+async fn read_until(stream: &mut TcpStream, text: &str) {
+    let mut got = Vec::new();
+    while !String::from_utf8_lossy(&got).contains(text) {
+        let count = tokio::time::timeout(Duration::from_secs(20), stream.read_buf(&mut got)).await.unwrap().unwrap();
+        assert!(count > 0, "{}", String::from_utf8_lossy(&got));
+    }
+}
+
+/// What a client that was killed had still asked for is not run when it is long gone; a client that only closes its
+/// connections after each answer keeps its session.
+#[tokio::test]
+async fn the_waiting_call_of_a_session_whose_client_is_gone_is_withdrawn() {
+    let stub = SlicerStub::start(|seen| {
+        let answer = Box::new(Answer::Json(json!({"code": seen.body}).to_string()));
+        Answer::After(Duration::from_secs(if seen.body == "long" { 15 } else { 0 }), answer)
+    })
+    .await;
+    let bridge = HttpBridgeProcess::start(&stub.url(), &[]);
+    let (gone, tidy) = (Session::begin(&bridge).await, Session::begin(&bridge).await);
+    read_until(&mut tidy.call(1, "before").await, "before").await;
+
+    let stays = connect(&bridge).await;
+    let long = send(&stays, "long").await;
+    until("the long call is in Slicer", || stub.seen().iter().any(|seen| seen.body == "long")).await;
+    let waiting = gone.call(1, "of the gone").await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    drop(waiting);
+    long.await_response().await.unwrap();
+    assert_eq!(run(&stays, "after").await["message"]["code"], "after");
+    let bodies: Vec<String> = stub.seen().into_iter().map(|seen| seen.body).collect();
+    assert_eq!(bodies, ["before", "long", "after"]);
+
+    read_until(&mut tidy.call(2, "still here").await, "still here").await;
+    read_until(&mut gone.call(2, "back again").await, "404").await;
 }
 
 struct Listener(tokio::sync::mpsc::UnboundedSender<ProgressNotificationParam>);

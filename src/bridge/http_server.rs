@@ -25,9 +25,10 @@ use futures::StreamExt;
 use rmcp::transport::streamable_http_server::session::local::{LocalSessionManager, SessionConfig};
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio::net::TcpListener;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
+use super::http_presence::{Presence, until_sent};
 use super::http_token::Token;
 use super::server::{BridgeError, BridgeOptions, SlicerBridge};
 
@@ -170,6 +171,7 @@ struct Gate {
     sessions: Mcp,
     /// Answers requests within a session.
     streams: Mcp,
+    presence: Presence,
     open: Arc<Semaphore>,
     stop: CancellationToken,
     sessions_end: CancellationToken,
@@ -203,6 +205,7 @@ impl Gate {
             token,
             sessions: service(&sessions_end),
             streams: service(&streams_end),
+            presence: Presence::new(sessions),
             hosts,
             open: Arc::new(Semaphore::new(MAX_OPEN as usize)),
             stop,
@@ -282,34 +285,26 @@ async fn answer(State(gate): State<Arc<Gate>>, request: Request) -> Response {
     if length.is_some_and(|length: usize| length > MAX_REQUEST) {
         return too_large(request).await;
     }
-    let in_session = request.headers().contains_key(SESSION);
+    let session = request.headers().get(SESSION).and_then(|session| session.to_str().ok());
+    let sign = session.map(|session| gate.presence.begin(session));
+    let service = if sign.is_some() { &gate.streams } else { &gate.sessions };
     if request.method() != Method::POST {
-        let service = if in_session { &gate.streams } else { &gate.sessions };
-        return service.handle(request).await.map(Body::new);
+        return until_sent(service.handle(request).await.map(Body::new), None, sign);
     }
-    let Ok(open) = Arc::clone(&gate.open).try_acquire_owned() else {
+    let Ok(permit) = Arc::clone(&gate.open).try_acquire_owned() else {
         return words(StatusCode::SERVICE_UNAVAILABLE, "Too many calls wait for Slicer. Try again when it is idle.");
     };
-    let response = if in_session {
-        gate.streams.handle(request).await
+    let response = if sign.is_some() {
+        service.handle(request).await
     } else {
+        gate.presence.tidy().await;
         tokio::select! {
             biased;
-            response = gate.sessions.handle(request) => response,
+            response = service.handle(request) => response,
             () = gate.sessions_end.cancelled() => return words(StatusCode::SERVICE_UNAVAILABLE, STOPPING),
         }
     };
-    until_sent(response.map(Body::new), open)
-}
-
-/// Holds the permit until the response is sent or its reader is gone.
-fn until_sent(response: Response, open: OwnedSemaphorePermit) -> Response {
-    response.map(|body| {
-        Body::from_stream(body.into_data_stream().map(move |part| {
-            let _held = &open;
-            part
-        }))
-    })
+    until_sent(response.map(Body::new), Some(permit), sign)
 }
 
 /// Reads what cannot be taken, so that its sender comes to read the answer, and answers.

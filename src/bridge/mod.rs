@@ -9,6 +9,7 @@
 //! [`web_server`] asks Slicer one thing at a time, and [`http`] and [`json`] are the wire beneath it.
 
 pub mod http;
+mod http_presence;
 pub mod http_server;
 pub mod http_token;
 pub mod json;
