@@ -156,6 +156,9 @@ fn entries_over_http_name_the_address_and_not_the_token() {
         let start = "bridge --read-only --http 127.0.0.1:9123 --token-file";
         assert!(errors.contains(start) && errors.contains("my token"), "{client}: {errors}");
     }
+    let missing = folder.path().join("missing");
+    assert_eq!(print(&["cursor", "--http", "127.0.0.1:1", "--token-file", missing.to_str().unwrap()]).0, 0);
+    assert!(!missing.exists(), "printing makes no token");
     let (exit, _, errors) = print(&["cursor", "--http", "127.0.0.1:0"]);
     assert_eq!(exit, 2);
     assert!(errors.contains("port"), "{errors}");

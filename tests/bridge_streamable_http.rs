@@ -194,7 +194,7 @@ async fn a_thousand_calls_of_eight_clients_in_a_practice_slicer() {
 async fn a_cancelled_call_is_withdrawn_and_the_others_go_on() {
     let stub = SlicerStub::start(|seen| {
         let answer = Box::new(Answer::Json(json!({"code": seen.body}).to_string()));
-        Answer::After(Duration::from_millis(if seen.body == "first" { 1000 } else { 1 }), answer)
+        Answer::After(Duration::from_millis(if seen.body == "first" { 3000 } else { 1 }), answer)
     })
     .await;
     let bridge = HttpBridgeProcess::start(&stub.url(), &[]);
@@ -219,7 +219,7 @@ async fn a_cancelled_call_is_withdrawn_and_the_others_go_on() {
 async fn a_client_that_vanishes_does_not_disturb_the_others() {
     let stub = SlicerStub::start(|seen| {
         let answer = Box::new(Answer::Json(json!({"code": seen.body}).to_string()));
-        Answer::After(Duration::from_millis(if seen.body == "first" { 800 } else { 1 }), answer)
+        Answer::After(Duration::from_millis(if seen.body == "first" { 3000 } else { 1 }), answer)
     })
     .await;
     let bridge = HttpBridgeProcess::start(&stub.url(), &[]);
@@ -317,7 +317,7 @@ async fn read_until(stream: &mut TcpStream, text: &str) {
 async fn the_waiting_call_of_a_session_whose_client_is_gone_is_withdrawn() {
     let stub = SlicerStub::start(|seen| {
         let answer = Box::new(Answer::Json(json!({"code": seen.body}).to_string()));
-        Answer::After(Duration::from_secs(if seen.body == "long" { 15 } else { 0 }), answer)
+        Answer::After(Duration::from_secs(if seen.body == "long" { 20 } else { 0 }), answer)
     })
     .await;
     let bridge = HttpBridgeProcess::start(&stub.url(), &[]);

@@ -138,7 +138,7 @@ impl HttpBridge {
     /// # Errors
     /// [`BridgeError::Ended`].
     pub async fn serve(self, stop: CancellationToken) -> Result<(), BridgeError> {
-        let gate = Arc::new(Gate::new(self.bridge, self.token, self.address.port(), stop.clone()));
+        let gate = Arc::new(Gate::new(self.bridge, self.token, self.address, stop.clone()));
         let router = Router::new()
             .route(PATH, any(answer))
             .with_state(Arc::clone(&gate))
@@ -166,7 +166,7 @@ type Mcp = StreamableHttpService<SlicerBridge, LocalSessionManager>;
 struct Gate {
     token: Token,
     /// The values of `Host` that name this port on this machine.
-    hosts: [String; 3],
+    hosts: Vec<String>,
     /// Begins sessions, and answers requests that belong to none.
     sessions: Mcp,
     /// Answers requests within a session.
@@ -179,8 +179,12 @@ struct Gate {
 }
 
 impl Gate {
-    fn new(bridge: SlicerBridge, token: Token, port: u16, stop: CancellationToken) -> Self {
-        let hosts = ["127.0.0.1", "localhost", "[::1]"].map(|name| format!("{name}:{port}"));
+    fn new(bridge: SlicerBridge, token: Token, address: SocketAddr, stop: CancellationToken) -> Self {
+        let port = address.port();
+        let mut hosts: Vec<String> =
+            ["127.0.0.1", "localhost", "[::1]"].iter().map(|name| format!("{name}:{port}")).collect();
+        // Any address of 127.0.0.0/8 may be listened on.
+        hosts.push(address.to_string());
         let mut sessions = LocalSessionManager::default();
         sessions.session_config = SessionConfig::default();
         sessions.session_config.keep_alive = Some(SESSION_SILENCE);

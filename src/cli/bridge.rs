@@ -12,9 +12,8 @@ use crate::bridge::{self, BridgeError, BridgeOptions, HttpBridge, HttpError, Htt
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  The entry to paste into a client:  slicer-ai-agent bridge --print-config claude-desktop
-  Any client that starts it:         slicer-ai-agent bridge --slicer-url http://127.0.0.1:2016/slicer
-  Several clients at once:           slicer-ai-agent bridge --http 127.0.0.1:8016 --token-file slicer-token")]
+  slicer-ai-agent bridge --print-config claude-desktop          what to paste into a client
+  slicer-ai-agent bridge --http 127.0.0.1:8016 --token-file F   several clients at once")]
 pub struct Arguments {
     /// Base URL of Slicer's Web Server [default: http://127.0.0.1:2016/slicer]
     #[arg(long, value_name = "URL", env = "SLICER_URL")]
@@ -49,7 +48,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     let listen =
         arguments.http.as_deref().map(bridge::listen_address).transpose().map_err(|error| failure(error.into()))?;
     if let Some(client) = &arguments.print_config {
-        return print_config::run(client, &wanted(arguments));
+        return print_config::run(client, &wanted(arguments)?);
     }
     let options = BridgeOptions {
         slicer_url: arguments.slicer_url.clone().unwrap_or_else(|| bridge::DEFAULT_URL.to_owned()),
@@ -135,7 +134,7 @@ fn asked_to_end() -> std::io::Result<impl Future<Output = ()> + Send> {
 }
 
 /// What an entry for a client has to pass on.
-fn wanted(arguments: &Arguments) -> Wanted<'_> {
+fn wanted(arguments: &Arguments) -> Result<Wanted, Failure> {
     let mut given = Vec::new();
     if let Some(url) = &arguments.slicer_url {
         given.extend(["--slicer-url".to_owned(), url.clone()]);
@@ -148,12 +147,10 @@ fn wanted(arguments: &Arguments) -> Wanted<'_> {
             given.push(flag.to_owned());
         }
     }
-    Wanted {
-        arguments: given,
-        timeout: arguments.timeout,
-        http: arguments.http.clone(),
-        token_file: arguments.token_file.as_deref(),
-    }
+    // The command that is shown has to work from any folder.
+    let token_file = arguments.token_file.as_deref().map(std::path::absolute).transpose();
+    let token_file = token_file.map_err(|error| usage(&format!("--token-file is no path: {error}.")))?;
+    Ok(Wanted { arguments: given, timeout: arguments.timeout, http: arguments.http.clone(), token_file })
 }
 
 fn usage(message: &str) -> Failure {

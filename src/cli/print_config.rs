@@ -21,7 +21,7 @@ const EXAMPLE_ADDRESS: &str = "127.0.0.1:8016";
 const PATIENCE: u64 = 600;
 
 /// What the entry is to hold.
-pub struct Wanted<'a> {
+pub struct Wanted {
     /// Arguments after `bridge`, without those of HTTP.
     pub arguments: Vec<String>,
     /// `--timeout`, in seconds.
@@ -29,7 +29,7 @@ pub struct Wanted<'a> {
     /// `--http`, when given.
     pub http: Option<String>,
     /// `--token-file`, when given.
-    pub token_file: Option<&'a Path>,
+    pub token_file: Option<PathBuf>,
 }
 
 #[derive(Deserialize)]
@@ -71,7 +71,7 @@ enum TokenPlace {
 }
 
 /// Prints the entry for the client of this name; `list` prints the names.
-pub fn run(name: &str, wanted: &Wanted<'_>) -> Outcome {
+pub fn run(name: &str, wanted: &Wanted) -> Outcome {
     let clients = read()?;
     if name == "list" {
         print_text(&list(&clients))?;
@@ -119,7 +119,7 @@ struct Entry {
     over_http: bool,
 }
 
-fn entry(client: &Client, variable: &str, program: &Path, wanted: &Wanted<'_>) -> Result<Entry, Failure> {
+fn entry(client: &Client, variable: &str, program: &Path, wanted: &Wanted) -> Result<Entry, Failure> {
     let over_http = client.stdio.is_none() || (wanted.http.is_some() && client.http.is_some());
     let template = if over_http { &client.http } else { &client.stdio };
     let mut value: Value = serde_json::from_str(template.as_deref().unwrap_or_default())
@@ -198,7 +198,7 @@ fn write_field(field: &Value, depth: usize, text: &mut String) {
 }
 
 /// Where the entry goes, and what else there is to do.
-fn advice(client: &Client, variable: &str, program: &Path, wanted: &Wanted<'_>, over_http: bool) -> String {
+fn advice(client: &Client, variable: &str, program: &Path, wanted: &Wanted, over_http: bool) -> String {
     let place = if cfg!(target_os = "macos") {
         &client.macos
     } else if cfg!(windows) {
@@ -216,7 +216,7 @@ fn advice(client: &Client, variable: &str, program: &Path, wanted: &Wanted<'_>, 
         ));
     }
     if over_http {
-        let file = wanted.token_file.map_or("TOKEN-FILE".to_owned(), |file| quoted(&file.to_string_lossy()));
+        let file = wanted.token_file.as_deref().map_or("TOKEN-FILE".to_owned(), |file| quoted(&file.to_string_lossy()));
         let address = wanted.http.as_deref().unwrap_or(EXAMPLE_ADDRESS);
         let arguments: String = wanted.arguments.iter().map(|argument| format!(" {}", quoted(argument))).collect();
         let program = quoted(&program.to_string_lossy());
@@ -269,12 +269,12 @@ fn quoted(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn wanted(http: Option<&str>) -> Wanted<'static> {
+    fn wanted(http: Option<&str>) -> Wanted {
         Wanted {
             arguments: vec!["--slicer-url".to_owned(), "http://127.0.0.1:2018/slicer".to_owned()],
             timeout: Some(30.5),
             http: http.map(str::to_owned),
-            token_file: Some(Path::new("/home/me/a token")),
+            token_file: Some(PathBuf::from("/home/me/a token")),
         }
     }
 
