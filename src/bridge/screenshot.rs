@@ -35,6 +35,10 @@ const JPEG_QUALITY: u8 = 85;
 /// Space between the views of a joined picture, in pixels.
 const GAP: u32 = 4;
 
+/// What is said of a slice picture that Slicer's route gave.
+const VOLUMES_ONLY: &str = "\"Slicer API exec\" is off in Slicer, so this shows the volumes only: segments, marks, \
+    crosshair and texts are missing.";
+
 /// Why there is no picture.
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
@@ -111,6 +115,7 @@ pub async fn capture(slicer: &WebServer, args: &CaptureArgs) -> Result<Picture, 
     let raw = match ask(slicer, &request).await {
         // The picture may be asked for again without harm, and the one that overtook us is through.
         Err(CaptureError::Slicer(WebServerError::Swapped)) => ask(slicer, &request).await?,
+        Err(CaptureError::Slicer(WebServerError::ExecOff)) => from_route(slicer, &request).await?,
         other => other?,
     };
     let finished = tokio::task::spawn_blocking(move || finish(&request, &raw)).await;
@@ -218,6 +223,24 @@ async fn ask(slicer: &WebServer, request: &Request) -> Result<Taken, CaptureErro
         return Err(CaptureError::NoPicture(reply.error));
     }
     Ok(Taken { pictures: reply.pictures, notes: reply.notes })
+}
+
+/// What Slicer's own routes can give when it takes no code, as long as they change nothing of the person's views.
+async fn from_route(slicer: &WebServer, request: &Request) -> Result<Taken, CaptureError> {
+    let as_it_is =
+        request.slice_offset.is_none() && request.slice_orientation.is_none() && request.camera_axis.is_none();
+    let wanted = request.view_name.as_deref().unwrap_or_default().to_lowercase();
+    let (target, name, note) = match (request.view_type.as_str(), wanted.as_str()) {
+        ("application", _) => ("/screenshot", "main window", None),
+        ("3d", "" | "1") if as_it_is => ("/threeD", "3D view 1", None),
+        ("slice", "" | "red") if as_it_is => ("/slice?view=red", "Red", Some(VOLUMES_ONLY)),
+        ("slice", "yellow") if as_it_is => ("/slice?view=yellow", "Yellow", Some(VOLUMES_ONLY)),
+        ("slice", "green") if as_it_is => ("/slice?view=green", "Green", Some(VOLUMES_ONLY)),
+        _ => return Err(WebServerError::ExecOff.into()),
+    };
+    let png = BASE64.encode(slicer.picture(target).await?);
+    let pictures = vec![RawPicture { name: name.to_owned(), png }];
+    Ok(Taken { pictures, notes: note.map(str::to_owned).into_iter().collect() })
 }
 
 async fn send(slicer: &WebServer, code: &str, id: &str) -> Result<Reply, WebServerError> {
@@ -354,7 +377,8 @@ mod tests {
     #[test]
     fn several_views_come_as_one_picture_with_what_slicer_notes() {
         let request = request(CaptureArgs::default());
-        let views = taken([png(40, 30, [255, 0, 0, 255]), png(40, 30, [0, 255, 0, 255]), png(20, 10, [0, 0, 255, 255])]);
+        let views =
+            taken([png(40, 30, [255, 0, 0, 255]), png(40, 30, [0, 255, 0, 255]), png(20, 10, [0, 0, 255, 255])]);
         let views = Taken { notes: vec!["No main window.".into(), "Green was never drawn.".into()], ..views };
         let picture = finish(&request, &views).unwrap();
         assert_eq!((picture.about.width, picture.about.height), (84, 64));

@@ -71,7 +71,8 @@ slicer.mrmlScene.AddNewNodeByClass("vtkMRMLMarkupsFiducialNode", "F").AddControl
 
 /// All calls.
 pub fn all() -> Vec<Case> {
-    [listing(), wrong_calls(), results(), dictionaries(), code_forms(), failures(), names(), no_slicer(), pictures()].concat()
+    [listing(), wrong_calls(), results(), dictionaries(), code_forms(), failures(), names(), no_slicer(), pictures()]
+        .concat()
 }
 
 /// Calls that the older releases are tried with too: what their contracts are made of.
@@ -232,11 +233,20 @@ fn code_forms() -> Vec<Case> {
         run("a megabyte in lines", many),
         run("long output", "print('x' * 2000000)\n__execResult = 'printed'"),
         run("code that pumps events", "slicer.app.processEvents()\n__execResult = 'pumped'"),
-        run("a class and a function", "class A:\n    def f(self):\n        return 5\ndef g():\n    return A().f()\n__execResult = g()"),
+        run(
+            "a class and a function",
+            "class A:\n    def f(self):\n        return 5\ndef g():\n    return A().f()\n__execResult = g()",
+        ),
         run("a comprehension over a global", "base = 3\n__execResult = [base * i for i in range(3)]"),
         run("__name__", "__execResult = __name__"),
-        run("modules at hand", "__execResult = sorted(n for n in ('slicer', 'vtk', 'qt', 'json', 'os', 'numpy') if n in globals())"),
-        run("the lambda way", "__execResult = (lambda: slicer.mrmlScene.GetNumberOfNodesByClass('vtkMRMLSliceNode'))()"),
+        run(
+            "modules at hand",
+            "__execResult = sorted(n for n in ('slicer', 'vtk', 'qt', 'json', 'os', 'numpy') if n in globals())",
+        ),
+        run(
+            "the lambda way",
+            "__execResult = (lambda: slicer.mrmlScene.GetNumberOfNodesByClass('vtkMRMLSliceNode'))()",
+        ),
     ]
 }
 
@@ -251,7 +261,10 @@ fn failures() -> Vec<Case> {
         run("an undefined name", "nope"),
         run("a failed assertion", "assert 1 == 2"),
         run("an exception in a function", "def f():\n    return 1 / 0\nf()"),
-        run("an exception from another", "try:\n    1 / 0\nexcept ZeroDivisionError as e:\n    raise TypeError('outer') from e"),
+        run(
+            "an exception from another",
+            "try:\n    1 / 0\nexcept ZeroDivisionError as e:\n    raise TypeError('outer') from e",
+        ),
         run("a missing module", "import no_such_module"),
         run("an exception after the result was set", "__execResult = 5\nraise ValueError('late')"),
         run("too deep", "def f():\n    f()\nf()"),
