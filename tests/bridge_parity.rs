@@ -66,8 +66,8 @@ struct Stage {
 impl Stage {
     fn new(version: &'static str) -> Self {
         let shared = practice::start();
-        let exec_off =
-            practice::start_with(&PracticeOptions { no_exec: true, no_data: true, ..PracticeOptions::default() });
+        let exec_off = practice::start_with(&PracticeOptions { no_exec: true, ..PracticeOptions::default() });
+        practice::load_sample(&exec_off.url, "MRHead");
         let urls =
             [(Slicer::Shared, shared.url.clone()), (Slicer::ExecOff, exec_off.url.clone()), (Slicer::Absent, absent())];
         let pairs = urls

@@ -23,7 +23,7 @@ const BOUND: Duration = Duration::from_secs(120);
 /// A practice Slicer and a bridge to it.
 struct Stage {
     bridge: Server,
-    _slicer: PracticeProcess,
+    slicer: PracticeProcess,
 }
 
 /// One picture with what was said of it.
@@ -38,7 +38,7 @@ impl Stage {
         let slicer = practice::start_with(options);
         let mut command = Command::new(env!("CARGO_BIN_EXE_slicer-ai-agent"));
         let bridge = Server::start(command.args(["bridge", "--slicer-url", &slicer.url]).env_remove("SLICER_URL"));
-        Self { bridge, _slicer: slicer }
+        Self { bridge, slicer }
     }
 
     fn with_scene() -> Self {
@@ -349,6 +349,12 @@ fn the_code_in_slicer_is_sent_once_and_again_when_it_is_gone() {
 fn without_exec_slicers_own_pictures_are_given_and_nothing_is_moved() {
     let mut stage = Stage::new(&PracticeOptions { no_exec: true, ..PracticeOptions::default() });
     assert_eq!(stage.shoot(json!({})).about["views"], json!(["main window"]));
+    practice::load_sample(&stage.slicer.url, "MRHead");
+    for view in ["red", "yellow", "green", ""] {
+        let shot = stage.shoot(json!({"view_type": "slice", "view_name": view}));
+        assert!(shot.about["note"].as_str().unwrap().contains("volumes only"), "{}", shot.about);
+        assert!(count(&shot.image, |[red, ..]| red > 100) > 5000, "the head is not in the picture of {view:?}");
+    }
     assert_eq!(stage.shoot(json!({"view_type": "3d", "image_size": 90})).image.width(), 90);
     for refused in [
         json!({"view_type": "3d", "camera_axis": "A"}),

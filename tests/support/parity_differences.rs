@@ -11,7 +11,7 @@ const SLICERS_WORDS: &str = "The words of Slicer are kept; theirs gives the numb
 const WHAT_TO_DO: &str = "The same beginning; the rest says what to do instead of what Python raised.";
 const MARKED: &str = "A failed screenshot is marked as an error, so that no program takes it for a success.";
 const IMAGE_SIZE: &str = "`image_size` bounds every view, not only slices.";
-const PNG_ON_REQUEST: &str = "JPEG as in 0.3, which is a tenth of the size; `format=\"png\"` gives PNG.";
+const PNG_ON_REQUEST: &str = "JPEG as in 0.3; `format=\"png\"` gives PNG.";
 const NEWER: &str = "This release had no such tool yet.";
 const WHOLE_DICT: &str = "The dictionary is the result and comes back whole; nothing of it is lost.";
 
@@ -104,7 +104,7 @@ pub const DIFFERENCES: &[Difference] = &[
     Difference {
         version: "0.3.1",
         cases: &["3d from nowhere"],
-        why: "An axis that there is not is an error; theirs gives a picture from some other side.",
+        why: "An axis that there is not is an error; theirs leaves the camera where it is and says that it is that side.",
     },
     Difference { version: "0.2.1", cases: &["no match, properties"], why: SLICERS_WORDS },
     Difference { version: "0.2.1", cases: &["success false with message"], why: WHOLE_DICT },
