@@ -269,6 +269,19 @@ impl WebServer {
         decode(&self.ask("GET", "/system/version", b"", patience).await?)
     }
 
+    /// A PNG file from one of Slicer's picture routes, for example `/screenshot`. They answer with exec off too.
+    ///
+    /// # Errors
+    /// Any [`WebServerError`] but `BadUrl` and `ExecOff`.
+    pub async fn picture(&self, target: &str) -> Result<Vec<u8>, WebServerError> {
+        let reply = self.ask("GET", target, b"", None).await?;
+        if reply.body.starts_with(b"\x89PNG") {
+            return Ok(reply.body);
+        }
+        decode(&reply)?;
+        Err(WebServerError::NotSlicer { why: format!("{target} gave something that is no picture") })
+    }
+
     /// Sends one request when its turn has come, and waits for the reply.
     async fn ask(&self, method: &str, target: &str, body: &[u8], patience: Patience) -> Result<Reply, WebServerError> {
         let inner = &self.inner;
