@@ -274,7 +274,7 @@ impl WebServer {
     /// # Errors
     /// Any [`WebServerError`] but `BadUrl` and `ExecOff`.
     pub async fn picture(&self, target: &str) -> Result<Vec<u8>, WebServerError> {
-        let reply = self.ask("GET", target, b"", None).await?;
+        let reply = self.ask("GET", target, b"", Patience::default()).await?;
         if reply.body.starts_with(b"\x89PNG") {
             return Ok(reply.body);
         }
