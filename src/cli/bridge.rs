@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::print_config::{self, Wanted};
 use super::{Failure, Outcome, exit};
 use crate::bridge::{self, BridgeError, BridgeOptions, HttpBridge, HttpError, HttpOptions, Token};
+use crate::platform;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -78,6 +79,8 @@ pub fn run(arguments: &Arguments) -> Outcome {
         .enable_all()
         .build()
         .map_err(|error| Failure::new(exit::FAILED, "Failed", error.to_string(), ""))?;
+    // From here on it only passes messages on, often for days.
+    platform::forget_start();
     let served = match http {
         None => runtime.block_on(bridge::serve_stdio(options)),
         Some(http) => runtime.block_on(serve_http(options, http)),
