@@ -10,9 +10,9 @@ pub fn forget_start() {
     let (Ok(maps), Ok(own)) = (std::fs::read_to_string("/proc/self/maps"), std::env::current_exe()) else {
         return;
     };
-    for (start, length) in code_of(&maps, &own.to_string_lossy()) {
-        // SAFETY: the range is a private mapping of a file without write permission (`r-xp`), which nothing has changed:
-        // the kernel reads dropped pages from the file again at the next use. Failing changes nothing.
+    for (start, length) in unwritten_in(&maps, &own.to_string_lossy()) {
+        // SAFETY: the range is a private mapping of our file that was never writable, so nothing has changed it: the
+        // kernel reads dropped pages from the file again at the next use. Failing changes nothing.
         let dropped = unsafe { libc::madvise(start as *mut libc::c_void, length, libc::MADV_DONTNEED) };
         if dropped != 0 {
             tracing::debug!("pages of the start could not be given back");
@@ -24,12 +24,14 @@ pub fn forget_start() {
 #[cfg(not(target_os = "linux"))]
 pub fn forget_start() {}
 
-/// Start and length of the executable, never written mappings of the file `own` in the text of `/proc/self/maps`.
+/// Start and length of the never written mappings of the file `own` in the text of `/proc/self/maps`: its code, and the
+/// constants at its beginning. Constants further on hold addresses, which the start wrote into them.
 #[cfg(target_os = "linux")]
-fn code_of(maps: &str, own: &str) -> Vec<(usize, usize)> {
+fn unwritten_in(maps: &str, own: &str) -> Vec<(usize, usize)> {
     let range = |line: &str| {
         let (range, rest) = line.split_once(' ')?;
-        if !rest.starts_with("r-xp ") || !line.ends_with(own) {
+        let unwritten = rest.starts_with("r-xp ") || rest.starts_with("r--p 00000000 ");
+        if !unwritten || !line.ends_with(own) {
             return None;
         }
         let (start, end) = range.split_once('-')?;
@@ -49,7 +51,7 @@ mod tests {
         let maps = "1000-3000 r--p 00000000 08:01 7 /bin/own\n3000-8000 r-xp 00002000 08:01 7 /bin/own\n\
                     8000-9000 r--p 00007000 08:01 7 /bin/own\n9000-a000 rw-p 00008000 08:01 7 /bin/own\n\
                     a000-b000 r-xp 00000000 08:01 9 /lib/other.so\nb000-c000 rwxp 00000000 00:00 0\n";
-        assert_eq!(code_of(maps, "/bin/own"), [(0x3000, 0x5000)]);
+        assert_eq!(unwritten_in(maps, "/bin/own"), [(0x1000, 0x2000), (0x3000, 0x5000)]);
     }
 
     #[test]
