@@ -211,6 +211,22 @@ impl WebServer {
         decode(&self.ask("GET", &target, b"", None).await?)
     }
 
+    /// What the application says of itself (`applicationName`, `applicationVersion`, …). It works with exec off too.
+    ///
+    /// # Errors
+    /// Any [`WebServerError`] but `BadUrl` and `ExecOff`.
+    pub async fn version(&self, timeout: Option<Duration>) -> Result<Value, WebServerError> {
+        decode(&self.ask("GET", "/system/version", b"", timeout).await?)
+    }
+
+    /// Ends the application within about a second, without asking about unsaved data: the caller must have asked.
+    ///
+    /// # Errors
+    /// Any [`WebServerError`] but `BadUrl` and `ExecOff`.
+    pub async fn quit(&self, timeout: Option<Duration>) -> Result<(), WebServerError> {
+        decode(&self.ask("DELETE", "/system", b"", timeout).await?).map(drop)
+    }
+
     /// Sends one request when its turn has come, and waits for the reply.
     async fn ask(
         &self,
