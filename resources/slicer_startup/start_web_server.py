@@ -116,6 +116,7 @@ def _slicer_ai_agent_start():
         return server
 
     def start():
+        version = str(slicer.app.applicationVersion)
         module = web_server_module()
         logic = make_logic(module)
         server_class = loopback_class(module)
@@ -126,11 +127,15 @@ def _slicer_ai_agent_start():
                 break
         else:
             raise CannotStart("PortsTaken", f"all ports from {first} to {last} are in use")
-        server.start()
+        try:
+            server.start()
+        except BaseException:
+            server.socket.close()
+            raise
         logic.server, logic.port, logic.serverStarted = server, port, True
         # Kept for as long as Slicer runs; `slicer.aiAgentWebServer.stop()` in its Python console stops it.
         slicer.aiAgentWebServer = logic
-        return {"ok": True, "port": port, "pid": os.getpid(), "version": str(slicer.app.applicationVersion)}
+        return {"ok": True, "port": port, "pid": os.getpid(), "version": version}
 
     try:
         facts = start()

@@ -64,7 +64,7 @@ pub enum LaunchError {
     #[error("Slicer ended while it started ({end}).{}", said(.last_lines))]
     Ended { end: String, last_lines: String, log: PathBuf },
     #[error("Slicer started, but its Web Server did not: {message}.")]
-    Script { kind: String, message: String, pid: Option<u32>, log: PathBuf },
+    Script { kind: String, message: String, log: PathBuf },
     #[error(
         "Slicer (process {pid}) did not get ready within {} s. It was not closed.{}", .limit.as_secs_f64(), said(.last_lines)
     )]
@@ -207,20 +207,31 @@ pub async fn launch(
         Err(error) => {
             // A Slicer that is still starting has yet to read its script.
             folder.forget(!matches!(error, LaunchError::TimedOut { .. }));
+            leave(child);
             return Err(error);
         }
     };
     folder.forget(true);
     if !report.ok {
-        let pid = Some(child.id());
-        return Err(LaunchError::Script { kind: report.kind, message: report.message, pid, log: folder.log });
+        leave(child);
+        return Err(LaunchError::Script { kind: report.kind, message: report.message, log: folder.log });
     }
     progress(&format!("Slicer {} is up; asking its Web Server…", report.version));
     let url = format!("http://127.0.0.1:{}/slicer", report.port);
     let mut slicer =
         LaunchedSlicer { url, pid: report.pid, version: report.version, log: folder.log, child, ended: None };
-    check_answer(&mut slicer, options.limit, cancel).await?;
-    Ok(slicer)
+    match check_answer(&mut slicer, options.limit, cancel).await {
+        Ok(()) => Ok(slicer),
+        Err(error) => {
+            leave(slicer.child);
+            Err(error)
+        }
+    }
+}
+
+/// Lets a Slicer go on by itself: it is only waited for, so that its end leaves nothing in the system's table.
+fn leave(mut child: Child) {
+    std::thread::spawn(move || drop(child.wait()));
 }
 
 fn executable(options: &LaunchOptions, places: &Places) -> Result<PathBuf, LaunchError> {
