@@ -42,7 +42,9 @@ mod tests {
     #[test]
     fn code_for_slicer_cannot_be_replaced() {
         let data = tempfile::tempdir().unwrap();
-        for path in ["slicer/core.py", "slicer_startup/start_web_server.py", "slicer_startup/who.py", "slicer_places.toml"] {
+        for path in
+            ["slicer/core.py", "slicer_startup/start_web_server.py", "slicer_startup/who.py", "slicer_places.toml"]
+        {
             let own = data.path().join("resources").join(path);
             std::fs::create_dir_all(own.parent().unwrap()).unwrap();
             std::fs::write(&own, "own").unwrap();

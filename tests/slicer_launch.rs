@@ -281,8 +281,7 @@ async fn two_side_by_side_get_ports_of_their_own() {
     let (running, held) = discover::find_running(bench.ports.clone(), &places).await;
     assert!(held.is_empty(), "{held:?}");
     let mut found: Vec<_> = running.iter().map(|one| (one.url.clone(), one.pid, one.exec, one.practice)).collect();
-    let mut expected: Vec<_> =
-        [&one, &two].map(|one| (one.url.clone(), Some(one.pid), Some(true), true)).into();
+    let mut expected: Vec<_> = [&one, &two].map(|one| (one.url.clone(), Some(one.pid), Some(true), true)).into();
     found.sort();
     expected.sort();
     assert_eq!(found, expected);

@@ -70,7 +70,9 @@ pub fn run(arguments: &Arguments, paths: &Paths) -> Outcome {
     let found = runtime()?.block_on(discover::find(paths.data(), named.as_deref()));
     checks.extend(match found {
         Ok(found) => vec![running_slicers(&found), installed_slicers(&found)],
-        Err(error) => vec![Check::bad("Slicers on this computer", error, "Correct or remove your own table of places.")],
+        Err(error) => {
+            vec![Check::bad("Slicers on this computer", error, "Correct or remove your own table of places.")]
+        }
     });
     if arguments.json {
         console::print_json(&serde_json::json!({"checks": checks}))?;

@@ -65,7 +65,10 @@ fn start(arguments: &Arguments, named: Option<PathBuf>, paths: &Paths, console: 
         if arguments.json {
             console::print_json(&json!({"url": slicer.url, "pid": slicer.pid, "version": slicer.version}))?;
         } else {
-            console::print_text(&format!("Slicer {} answers at {} (process {}).", slicer.version, slicer.url, slicer.pid))?;
+            console::print_text(&format!(
+                "Slicer {} answers at {} (process {}).",
+                slicer.version, slicer.url, slicer.pid
+            ))?;
         }
         Ok(exit::DONE)
     })
@@ -87,7 +90,11 @@ fn failed(error: &LaunchError) -> Failure {
 fn list(arguments: &Arguments, named: Option<PathBuf>, paths: &Paths) -> Outcome {
     block_on(async {
         let found = discover::find(paths.data(), named.as_deref()).await.map_err(|error| anyhow::anyhow!(error))?;
-        if arguments.json { console::print_json(&found)? } else { console::print_text(&in_words(&found))? }
+        if arguments.json {
+            console::print_json(&found)?
+        } else {
+            console::print_text(&in_words(&found))?
+        }
         Ok(exit::DONE)
     })
 }

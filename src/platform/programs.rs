@@ -190,9 +190,8 @@ mod linux {
         std::fs::read_dir("/proc").ok()?.flatten().find_map(|entry| {
             let pid = entry.file_name().to_str()?.parse().ok()?;
             let mut files = std::fs::read_dir(entry.path().join("fd")).ok()?.flatten();
-            let holds = files.any(|file| {
-                std::fs::read_link(file.path()).is_ok_and(|target| target.as_os_str() == wanted.as_str())
-            });
+            let holds = files
+                .any(|file| std::fs::read_link(file.path()).is_ok_and(|target| target.as_os_str() == wanted.as_str()));
             holds.then_some(pid)
         })
     }

@@ -116,7 +116,9 @@ async fn probe(port: u16, places: &Places) -> Probe {
             tracing::debug!(%error, port, "a port could not be reached");
             return Probe::Free;
         }
-        Ok(Err(WebServerError::TimedOut { .. })) | Err(_) => return Probe::Held(silent(port, listener().await, places)),
+        Ok(Err(WebServerError::TimedOut { .. })) | Err(_) => {
+            return Probe::Held(silent(port, listener().await, places));
+        }
         Ok(Err(WebServerError::Server { message })) if message.starts_with("Server error") => {
             "It looks like a Slicer whose “Slicer API” box is not ticked.".to_owned()
         }
@@ -150,12 +152,7 @@ fn silent(port: u16, listener: Option<platform::Listener>, places: &Places) -> H
 }
 
 /// Asks a Slicer for its process and its scene.
-async fn ask_who(
-    server: WebServer,
-    port: u16,
-    version: &str,
-    listener: Option<platform::Listener>,
-) -> RunningSlicer {
+async fn ask_who(server: WebServer, port: u16, version: &str, listener: Option<platform::Listener>) -> RunningSlicer {
     let code = resources::text("slicer_startup/who.py").unwrap_or_default();
     let (exec, facts) = match server.exec(code, None).await {
         Ok(facts) => (Some(true), facts),

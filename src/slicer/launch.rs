@@ -99,9 +99,11 @@ impl LaunchError {
     pub fn advice(&self) -> String {
         let see = |log: &Path| format!("All that it said is in {}.", log.display());
         match self {
-            Self::NotFound => "Install it from download.slicer.org, or name its executable (--slicer PATH, or Settings → \
+            Self::NotFound => {
+                "Install it from download.slicer.org, or name its executable (--slicer PATH, or Settings → \
                  Slicer), or use the practice Slicer."
-                .to_owned(),
+                    .to_owned()
+            }
             Self::NotExecutable { .. } => {
                 "Name the program itself (Slicer, Slicer.exe) or the folder or app that it is in.".to_owned()
             }
@@ -111,7 +113,9 @@ impl LaunchError {
                 "NoWebServer" => "Slicer 5.2 or newer is needed, with its Web Server module on (Edit → Application \
                      Settings → Modules). Slicer stays open."
                     .to_owned(),
-                "PortsTaken" => "Close Slicers that you do not need, or stop their Web Servers. Slicer stays open.".to_owned(),
+                "PortsTaken" => {
+                    "Close Slicers that you do not need, or stop their Web Servers. Slicer stays open.".to_owned()
+                }
                 _ => format!("Slicer stays open. {}", see(log)),
             },
             Self::TimedOut { log, .. } => format!(
@@ -151,7 +155,9 @@ impl LaunchedSlicer {
         if self.ended.is_none() {
             self.ended = match self.child.try_wait() {
                 // The launcher is what knows how the application ended; it says so a moment after it.
-                Ok(Some(status)) if self.child.id() == self.pid || !platform::is_alive(self.pid) => Some(in_words(status)),
+                Ok(Some(status)) if self.child.id() == self.pid || !platform::is_alive(self.pid) => {
+                    Some(in_words(status))
+                }
                 Err(error) => Some(format!("it cannot be asked: {error}")),
                 _ => None,
             };
@@ -265,7 +271,12 @@ impl Folder {
         let script = path.join("start_web_server.py");
         let text = resources::text("slicer_startup/start_web_server.py").unwrap_or_default();
         fs::write(&script, text).map_err(file_error("written", &script))?;
-        Ok(Self { script, report: path.join("report.json"), path, log: options.logs.join(format!("slicer-{name}.log")) })
+        Ok(Self {
+            script,
+            report: path.join("report.json"),
+            path,
+            log: options.logs.join(format!("slicer-{name}.log")),
+        })
     }
 
     /// Removes what is not needed any more; the log stays.
@@ -280,7 +291,11 @@ impl Folder {
 fn remove_old(folder: &Path) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for path in entries.flatten().map(|entry| entry.path()) {
-        let age = path.metadata().and_then(|facts| facts.modified()).ok().and_then(|at| SystemTime::now().duration_since(at).ok());
+        let age = path
+            .metadata()
+            .and_then(|facts| facts.modified())
+            .ok()
+            .and_then(|at| SystemTime::now().duration_since(at).ok());
         if age.is_none_or(|age| age < KEEP) {
             continue;
         }
@@ -385,8 +400,11 @@ async fn check_answer(
     cancel: &CancellationToken,
 ) -> Result<(), LaunchError> {
     let code = resources::text("slicer_startup/who.py").unwrap_or_default();
-    let server = WebServer::new(&slicer.url, Some(REPLY_LIMIT))
-        .map_err(|error| LaunchError::Answer { pid: slicer.pid, why: error.to_string(), log: slicer.log.clone() })?;
+    let server = WebServer::new(&slicer.url, Some(REPLY_LIMIT)).map_err(|error| LaunchError::Answer {
+        pid: slicer.pid,
+        why: error.to_string(),
+        log: slicer.log.clone(),
+    })?;
     let began = Instant::now();
     loop {
         let answer = tokio::select! {
@@ -409,6 +427,15 @@ async fn check_answer(
             Err(error) => return Err(LaunchError::Answer { pid, why: error.to_string(), log }),
         }
     }
+}
+
+/// Ends the Slicer at this address, without its own question about unsaved data: the person must have been asked.
+///
+/// # Errors
+/// What went wrong, with what to do.
+pub async fn quit(url: &str) -> Result<(), String> {
+    let server = WebServer::new(url, Some(REPLY_LIMIT)).map_err(|error| error.to_string())?;
+    server.quit(None).await.map_err(|error| error.to_string())
 }
 
 /// The last lines of a log that say something.

@@ -146,7 +146,8 @@ impl Places {
     }
 
     fn in_path(&self) -> Vec<PathBuf> {
-        let folders = self.path.as_ref().map(|path| std::env::split_paths(path).collect::<Vec<_>>()).unwrap_or_default();
+        let folders =
+            self.path.as_ref().map(|path| std::env::split_paths(path).collect::<Vec<_>>()).unwrap_or_default();
         let files = folders.iter().flat_map(|folder| self.system.commands.iter().map(|name| folder.join(name)));
         files.filter(|file| file.is_absolute() && is_executable(file)).collect()
     }
@@ -166,7 +167,10 @@ impl Places {
                 .and_then(|name| name.strip_suffix('%'))
                 .and_then(self.variable)
                 // A drive alone (`C:`) means its current folder, not its root.
-                .map(|value| PathBuf::from(value).join(std::path::MAIN_SEPARATOR_STR.repeat(usize::from(name == "%SystemDrive%")))),
+                .map(|value| {
+                    PathBuf::from(value)
+                        .join(std::path::MAIN_SEPARATOR_STR.repeat(usize::from(name == "%SystemDrive%")))
+                }),
             None => None,
         };
         let mut paths: Vec<PathBuf> = start.into_iter().collect();
@@ -328,7 +332,12 @@ mod tests {
         let built = program(home.path(), "build/Slicer");
         std::fs::create_dir_all(home.path().join("build/lib/Slicer-5.6")).unwrap();
         assert_eq!(version_of(&built).as_deref(), Some("5.6"));
-        for (name, version) in [("Slicer 5.8.1", Some("5.8.1")), ("Slicer-5.9.0-2025-04-08-linux-amd64", Some("5.9.0-2025-04-08")), ("Slicer3D", None), ("Slicer", None)] {
+        for (name, version) in [
+            ("Slicer 5.8.1", Some("5.8.1")),
+            ("Slicer-5.9.0-2025-04-08-linux-amd64", Some("5.9.0-2025-04-08")),
+            ("Slicer3D", None),
+            ("Slicer", None),
+        ] {
             assert_eq!(version_in(name).as_deref(), version, "{name}");
         }
     }

@@ -3,6 +3,7 @@
 use egui::{Popup, PopupCloseBehavior, RichText, Ui, vec2};
 
 use super::icons::Icon;
+use super::settings_slicer::launch_button_ui;
 use super::state::{Action, SettingsTab, State};
 use super::timeline_view::{NO_SLICER, model_name, slicer_name};
 use super::tokens::{self, font, palette, size, space};
@@ -111,12 +112,18 @@ fn slicer_menu_ui(ui: &mut Ui, state: &mut State, actions: &mut Vec<Action>) {
     if let Some(progress) = &state.progress {
         soft(ui, &words::progress(progress));
     }
+    let connected = state.slicer.as_ref().is_some_and(|status| status.connected);
+    if !connected {
+        ui.add_space(space::SMALL);
+        ui.horizontal_wrapped(|ui| launch_button_ui(ui, state, actions));
+    }
     ui.add_space(space::SMALL);
     small(ui, "Address of Slicer's Web Server");
     let mut go = false;
     let line = vec2(ui.available_width(), size::ROW);
     ui.allocate_ui_with_layout(line, egui::Layout::right_to_left(egui::Align::Center), |ui| {
-        go = primary_button(ui, "Connect").clicked();
+        // One button leads: Launch while there is nothing to connect to.
+        go = if connected { primary_button(ui, "Connect") } else { plain_button(ui, "Connect") }.clicked();
         let field = egui::TextEdit::singleline(&mut state.slicer_url).desired_width(f32::INFINITY);
         let response = ui.add(field).accessible_name("Address of Slicer");
         go |= response.lost_focus() && ui.input(|input| input.key_pressed(egui::Key::Enter));
