@@ -17,9 +17,11 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use slicer_ai_agent::bridge::WebServer;
+use slicer_ai_agent::engine::{self, Command as Order, EngineOptions, Event, Settings, SlicerTarget};
 use slicer_ai_agent::platform;
 use slicer_ai_agent::slicer::launch::{LaunchError, LaunchOptions, LaunchedSlicer, launch};
 use slicer_ai_agent::slicer::{Places, discover};
+use slicer_ai_agent::store;
 use tokio_util::sync::CancellationToken;
 
 /// Longer than a start of the fake takes on a machine that is busy with builds.
@@ -355,4 +357,85 @@ fn without_a_slicer_it_is_said_what_to_do() {
     let output = program::program(&bench.data()).arg("launch").arg("--slicer").arg(&wrong).output().unwrap();
     assert_eq!(output.status.code(), Some(3), "{}", program::both(&output));
     assert!(program::both(&output).contains("not a program that can be started"));
+}
+
+/// The next event that `pick` wants.
+async fn event<T>(engine: &mut engine::Engine, mut pick: impl FnMut(Event) -> Option<T>) -> T {
+    loop {
+        let next = tokio::time::timeout(PATIENCE, engine.events.recv()).await.expect("an event in time");
+        if let Some(picked) = pick(next.expect("an engine")) {
+            return picked;
+        }
+    }
+}
+
+/// What the window does: look, launch with progress, be connected; a close is asked for first, and its end shows in the
+/// status. A Slicer that was not started here is not closed at all.
+#[tokio::test]
+async fn the_engine_launches_connects_and_notices_the_end() {
+    let bench = Bench::new("works");
+    bench.write_places();
+    let mut engine = engine::start(EngineOptions {
+        paths: store::Paths::new(Some(bench.data())).unwrap(),
+        settings: Some(Settings::default()),
+        slicer: SlicerTarget::None,
+        granted: std::collections::BTreeSet::new(),
+        api_key: None,
+        max_attempts: None,
+        executable: Some(PathBuf::from(env!("CARGO_BIN_EXE_slicer-ai-agent"))),
+    })
+    .unwrap();
+    let orders = engine.commands.clone();
+    orders.send(Order::FindSlicers).await.unwrap();
+    let found = event(&mut engine, |event| match event {
+        Event::Slicers { found } => Some(found),
+        _ => None,
+    })
+    .await;
+    assert!(found.running.is_empty(), "{found:?}");
+    assert_eq!(found.installed[0].executable, bench.executable());
+
+    orders.send(Order::LaunchSlicer).await.unwrap();
+    let mut lines = Vec::new();
+    let status = event(&mut engine, |event| match event {
+        Event::Progress { what, detail, done: false } => {
+            assert_eq!(what, "Starting Slicer");
+            lines.push(detail);
+            None
+        }
+        Event::LaunchFailed { problem } => panic!("{problem:?}"),
+        Event::Slicer { status } if status.connected => Some(status),
+        _ => None,
+    })
+    .await;
+    assert!(lines[0].starts_with("Starting "), "{lines:?}");
+    let pid = bench.pid().unwrap();
+    bench.started.lock().unwrap().push(pid);
+    assert_eq!(status.url, format!("http://127.0.0.1:{}/slicer", bench.ports.start()));
+
+    orders.send(Order::CloseSlicer { pid: std::process::id(), confirmed: true }).await.unwrap();
+    let problem = event(&mut engine, |event| match event {
+        Event::Problem { problem } => Some(problem),
+        _ => None,
+    })
+    .await;
+    assert_eq!(problem.kind, "Refused");
+    orders.send(Order::CloseSlicer { pid, confirmed: false }).await.unwrap();
+    let asked = event(&mut engine, |event| match event {
+        Event::CloseAsked { pid, .. } => Some(pid),
+        _ => None,
+    })
+    .await;
+    assert_eq!(asked, pid);
+    assert!(platform::is_alive(pid), "nothing is closed before the person has answered");
+    orders.send(Order::CloseSlicer { pid, confirmed: true }).await.unwrap();
+    let problem = event(&mut engine, |event| match event {
+        Event::Slicer { status } if !status.connected => {
+            status.problem.filter(|text| text.contains("was started here"))
+        }
+        _ => None,
+    })
+    .await;
+    assert!(problem.contains(&format!("process {pid}")) && problem.contains("was closed"), "{problem}");
+    assert!(!platform::is_alive(pid));
 }

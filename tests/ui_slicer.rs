@@ -113,6 +113,13 @@ fn the_chip_launches_when_nothing_is_connected() {
     bench.settle();
     assert!(matches!(bench.take_commands()[..], [Command::CancelLaunch]));
     bench.tell(progress("", true));
+    // One that was started by hand, on another port, is offered too.
+    bench.tell(Event::Slicers { found: Box::new(found()) });
+    bench.settle();
+    bench.harness.get_by_label("Connect to Practice Slicer 5.13.0").click();
+    bench.settle();
+    let commands = bench.take_commands();
+    assert!(matches!(&commands[..], [Command::ConnectSlicer { url }] if url.contains(":2019/")), "{commands:?}");
     bench.tell(Event::Slicer { status: connected() });
     bench.settle();
     assert!(bench.harness.query_by_label_contains("Launch Slicer").is_none());

@@ -60,7 +60,10 @@ pub fn launch_button_ui(ui: &mut Ui, state: &State, actions: &mut Vec<Action>) {
         None => "Launch Slicer".to_owned(),
     };
     let hint = "Starts Slicer with its Web Server on, reachable from this computer only. Slicer stays open when this program ends.";
-    if ui.add_enabled_ui(idle, |ui| primary_button(ui, &name)).inner.on_hover_text(hint).clicked() {
+    // With a Slicer connected, another one is seldom wanted.
+    let connected = state.slicer.as_ref().is_some_and(|status| status.connected);
+    let button = |ui: &mut Ui| if connected { plain_button(ui, &name) } else { primary_button(ui, &name) };
+    if ui.add_enabled_ui(idle, button).inner.on_hover_text(hint).clicked() {
         actions.push(Action::LaunchSlicer);
     }
 }
@@ -171,9 +174,10 @@ fn one_running_ui(ui: &mut Ui, slicer: &RunningSlicer, connected: bool, actions:
             });
             ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
                 if connected {
+                    // From right to left: the mark comes before the word.
+                    ui.label("Connected");
                     let (slot, _) = ui.allocate_exact_size(vec2(size::ICON, size::ROW), egui::Sense::hover());
                     icons::paint(ui.painter(), Icon::Check, slot, 13.0, p.ok);
-                    ui.label("Connected");
                 } else if plain_button(ui, "Connect").on_hover_text(format!("Connect to {}", slicer.url)).clicked() {
                     actions.push(Action::Connect(slicer.url.clone()));
                 }
