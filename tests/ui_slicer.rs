@@ -3,7 +3,7 @@
 
 mod ui_support;
 
-use egui_kittest::kittest::Queryable;
+use egui_kittest::kittest::{NodeT, Queryable};
 use slicer_ai_agent::engine::{
     Command, Event, FoundSlicers, HeldPort, InstalledSlicer, Problem, RunningSlicer, SlicerOrigin,
 };
@@ -233,6 +233,14 @@ fn without_an_installed_slicer_the_page_says_what_to_do() {
     bench.harness.get_by_label_contains("Install it from download.slicer.org");
     bench.harness.get_by_label("None with its Web Server on.");
     bench.picture("settings_slicer_none");
+    let launch = bench.harness.get_by_role_and_label(egui::accesskit::Role::Button, "Launch Slicer");
+    assert!(launch.accesskit_node().is_disabled(), "there is nothing to launch");
+    bench.take_commands();
+    bench.harness.state_mut().state.draft.slicer.executable = "/data/Slicer".into();
+    bench.harness.run_steps(2);
+    bench.harness.get_by_role_and_label(egui::accesskit::Role::Button, "Launch Slicer").click();
+    bench.settle();
+    assert!(matches!(bench.take_commands().last(), Some(Command::LaunchSlicer)));
 }
 
 /// A request that failed for want of Slicer is sent again once the launched one answers.

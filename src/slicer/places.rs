@@ -156,24 +156,24 @@ impl Places {
         self.system.files.iter().flat_map(|pattern| self.matching(pattern)).filter(|file| is_executable(file)).collect()
     }
 
+    /// Where a pattern begins.
+    fn root(&self, name: &str) -> Option<PathBuf> {
+        match name {
+            "~" => self.home.clone(),
+            "" => Some(PathBuf::from("/")),
+            _ => {
+                let variable = name.strip_prefix('%')?.strip_suffix('%')?;
+                let folder = PathBuf::from((self.variable)(variable).filter(|value| !value.is_empty())?);
+                // A drive alone (`C:`) means its current folder; its root is what people mean.
+                Some(if folder.parent().is_none() { folder.join("/") } else { folder })
+            }
+        }
+    }
+
     /// The existing paths that a pattern stands for.
     fn matching(&self, pattern: &str) -> Vec<PathBuf> {
         let mut parts = pattern.split('/');
-        let start = match parts.next() {
-            Some("~") => self.home.clone(),
-            Some("") => Some(PathBuf::from("/")),
-            Some(name) => name
-                .strip_prefix('%')
-                .and_then(|name| name.strip_suffix('%'))
-                .and_then(self.variable)
-                // A drive alone (`C:`) means its current folder, not its root.
-                .map(|value| {
-                    PathBuf::from(value)
-                        .join(std::path::MAIN_SEPARATOR_STR.repeat(usize::from(name == "%SystemDrive%")))
-                }),
-            None => None,
-        };
-        let mut paths: Vec<PathBuf> = start.into_iter().collect();
+        let mut paths: Vec<PathBuf> = parts.next().and_then(|name| self.root(name)).into_iter().collect();
         for part in parts {
             paths = paths.iter().flat_map(|folder| children(folder, part)).collect();
         }
@@ -352,6 +352,22 @@ mod tests {
             assert!(system.files.iter().all(|file| file.starts_with(['~', '/', '%'])), "{:?}", system.files);
         }
         assert!(table.ports.first <= table.ports.last);
+    }
+
+    /// A pattern may begin at a variable, as they do on Windows; without its value it stands for nothing.
+    #[test]
+    fn patterns_begin_at_variables() {
+        let home = tempfile::tempdir().unwrap();
+        program(home.path(), "slicer.org/Slicer 5.8.1/Slicer.exe");
+        let mut places = linux(home.path(), "");
+        places.system.files = vec!["%LOCALAPPDATA%/slicer.org/Slicer */Slicer.exe".into()];
+        assert!(places.installed(None).is_empty());
+        places.variable = |_| Some(OsString::new());
+        assert!(places.installed(None).is_empty());
+        places.variable = |name| (name == "SLICER_TEST_PLACE").then(|| std::env::temp_dir().into_os_string());
+        let inside = home.path().strip_prefix(std::env::temp_dir()).unwrap().to_str().unwrap();
+        places.system.files = vec![format!("%SLICER_TEST_PLACE%/{inside}/slicer.org/Slicer */Slicer.exe")];
+        assert_eq!(places.installed(None)[0].version.as_deref(), Some("5.8.1"));
     }
 
     #[test]

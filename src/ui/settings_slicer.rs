@@ -54,7 +54,8 @@ pub fn launch_button_ui(ui: &mut Ui, state: &State, actions: &mut Vec<Action>) {
         }
         return;
     }
-    let idle = state.progress.is_none();
+    let none = state.slicers.found.as_ref().is_some_and(|found| found.installed.is_empty());
+    let possible = state.progress.is_none() && !(none && state.draft.slicer.executable.trim().is_empty());
     let name = match state.slicers.version_to_launch(&state.draft.slicer.executable) {
         Some(version) => format!("Launch Slicer {version}"),
         None => "Launch Slicer".to_owned(),
@@ -63,7 +64,7 @@ pub fn launch_button_ui(ui: &mut Ui, state: &State, actions: &mut Vec<Action>) {
     // With a Slicer connected, another one is seldom wanted.
     let connected = state.slicer.as_ref().is_some_and(|status| status.connected);
     let button = |ui: &mut Ui| if connected { plain_button(ui, &name) } else { primary_button(ui, &name) };
-    if ui.add_enabled_ui(idle, button).inner.on_hover_text(hint).clicked() {
+    if ui.add_enabled_ui(possible, button).inner.on_hover_text(hint).clicked() {
         actions.push(Action::LaunchSlicer);
     }
 }
