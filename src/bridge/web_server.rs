@@ -260,15 +260,6 @@ impl WebServer {
         decode(&self.ask("GET", &target, b"", Patience::default()).await?)
     }
 
-    /// What Slicer says of its version; it does so with exec off, too.
-    ///
-    /// # Errors
-    /// Any [`WebServerError`] but `BadUrl` and `ExecOff`.
-    pub async fn version(&self, timeout: Duration) -> Result<Value, WebServerError> {
-        let patience = Patience { timeout: Some(timeout), ..Patience::default() };
-        decode(&self.ask("GET", "/system/version", b"", patience).await?)
-    }
-
     /// A PNG file from one of Slicer's picture routes, for example `/screenshot`. They answer with exec off too.
     ///
     /// # Errors
@@ -280,6 +271,24 @@ impl WebServer {
         }
         decode(&reply)?;
         Err(WebServerError::NotSlicer { why: format!("{target} gave something that is no picture") })
+    }
+
+    /// What the application says of itself (`applicationName`, `applicationVersion`, …). It works with exec off too.
+    ///
+    /// # Errors
+    /// Any [`WebServerError`] but `BadUrl` and `ExecOff`.
+    pub async fn version(&self, timeout: Option<Duration>) -> Result<Value, WebServerError> {
+        let patience = Patience { timeout, ..Patience::default() };
+        decode(&self.ask("GET", "/system/version", b"", patience).await?)
+    }
+
+    /// Ends the application within about a second, without asking about unsaved data: the caller must have asked.
+    ///
+    /// # Errors
+    /// Any [`WebServerError`] but `BadUrl` and `ExecOff`.
+    pub async fn quit(&self, timeout: Option<Duration>) -> Result<(), WebServerError> {
+        let patience = Patience { timeout, ..Patience::default() };
+        decode(&self.ask("DELETE", "/system", b"", patience).await?).map(drop)
     }
 
     /// Sends one request when its turn has come, and waits for the reply.
