@@ -11,7 +11,10 @@ use rmcp::model::{CallToolRequest, CallToolRequestParams, CallToolResult, Client
 use rmcp::service::{NotificationContext, PeerRequestOptions, RunningService};
 use rmcp::{ClientHandler, RoleClient, ServiceExt};
 use serde_json::{Value, json};
-use slicer_ai_agent::bridge::types::{CAPTURE_SCREENSHOT, EXECUTE_PYTHON_CODE, LIST_NODES};
+use slicer_ai_agent::bridge::types::{
+    CAPTURE_SCREENSHOT, EXECUTE_PYTHON_CODE, GET_NODE_PROPERTIES, GET_STATUS, LIST_NODES, LOAD_SAMPLE_DATA,
+    UNDO_LAST_RUN,
+};
 use slicer_ai_agent::bridge::{BridgeError, BridgeOptions, serve};
 use slicer_stub::{Answer, Seen, SlicerStub};
 use tokio::task::JoinHandle;
@@ -63,7 +66,18 @@ async fn it_starts_without_slicer_and_says_who_it_is() {
     assert_eq!(server.version, env!("CARGO_PKG_VERSION"));
     assert!(info.instructions.as_ref().unwrap().contains("3D Slicer"));
     let names: Vec<_> = client.list_all_tools().await.unwrap().into_iter().map(|t| t.name).collect();
-    assert_eq!(names, [LIST_NODES, EXECUTE_PYTHON_CODE, CAPTURE_SCREENSHOT]);
+    assert_eq!(
+        names,
+        [
+            LIST_NODES,
+            EXECUTE_PYTHON_CODE,
+            CAPTURE_SCREENSHOT,
+            GET_STATUS,
+            GET_NODE_PROPERTIES,
+            LOAD_SAMPLE_DATA,
+            UNDO_LAST_RUN
+        ]
+    );
 }
 
 #[tokio::test]
@@ -194,10 +208,16 @@ async fn read_only_runs_no_code_and_does_not_offer_it() {
     let stub = SlicerStub::start(|_| Answer::Json("[]".to_owned())).await;
     let (client, _server) = connect(BridgeOptions { read_only: true, ..options(&stub.url()) }).await;
     let names: Vec<_> = client.list_all_tools().await.unwrap().into_iter().map(|t| t.name).collect();
-    assert_eq!(names, [LIST_NODES, CAPTURE_SCREENSHOT]);
-    let refused = reply(&call(&client, EXECUTE_PYTHON_CODE, json!({"code": "x = 1"})).await);
-    assert_eq!(refused["success"], false);
-    assert!(refused["message"].as_str().unwrap().contains("--read-only"), "{refused}");
+    assert_eq!(names, [LIST_NODES, CAPTURE_SCREENSHOT, GET_STATUS, GET_NODE_PROPERTIES]);
+    for (tool, arguments, field) in [
+        (EXECUTE_PYTHON_CODE, json!({"code": "x = 1"}), "message"),
+        (LOAD_SAMPLE_DATA, json!({"name": "CTChest"}), "error"),
+        (UNDO_LAST_RUN, json!({}), "message"),
+    ] {
+        let refused = reply(&call(&client, tool, arguments).await);
+        assert_ne!(refused["success"], true);
+        assert!(refused[field].as_str().unwrap().contains("--read-only"), "{tool}: {refused}");
+    }
     assert!(stub.seen().is_empty());
 }
 
@@ -221,7 +241,7 @@ async fn with_wait_a_call_waits_until_slicer_is_there() {
 
 /// The arguments that our code carries to Slicer, read back from its JSON literal.
 fn asked(seen: &Seen) -> Value {
-    let literal = seen.body.split(".loads(").nth(1).unwrap().split(")))[1])(").next().unwrap();
+    let literal = seen.body.split(".loads(").nth(1).unwrap().strip_suffix("))").unwrap();
     serde_json::from_str(&serde_json::from_str::<String>(literal).unwrap()).unwrap()
 }
 
@@ -379,5 +399,5 @@ async fn a_long_call_says_that_it_is_alive() {
     let handle = client.send_cancellable_request(request("long"), options).await.unwrap();
     handle.await_response().await.unwrap();
     let said = progress.recv().await.unwrap();
-    assert_eq!(said.message.as_deref(), Some("Waiting for Slicer (5 s)"));
+    assert_eq!(said.message.as_deref(), Some("Waiting for Slicer (2 s)"));
 }

@@ -8,7 +8,7 @@ swapped one can be asked for again.
 import json
 from collections import OrderedDict
 
-from slicer_ai_agent_helper import guard, run, scene, text
+from slicer_ai_agent_helper import guard, plain, run, samples, scene, text
 
 _replies = OrderedDict()
 _running = []
@@ -64,13 +64,18 @@ def answer(request):
         return scene.node_properties(request["ids"])
     if action == "list_nodes":
         return scene.list_nodes(request.get("class"), request.get("name"))
+    if action == "undo_last":
+        return plain.undo_last(request.get("include_later") is True)
+    if action == "load_sample":
+        return samples.load(str(request["name"]))
     raise ValueError("unknown action %r" % (action,))
 
 
 def guarded(request):
     _running.append(str(request["run"]["id"]))
+    keep = guard.armed()
     try:
         return run.run(request["run"])
     finally:
         _running.pop()
-        guard.disarm_all()
+        guard.disarm_all(keep)

@@ -23,7 +23,7 @@ _set_async_exception = ctypes.pythonapi.PyThreadState_SetAsyncExc
 _builtins_now = vars(builtins)
 _builtins = dict(_builtins_now)
 _exists, _monotonic, _ident = os.path.exists, time.monotonic, threading.get_ident
-_Thread, _Event = threading.Thread, threading.Event
+_Thread, _Event, _RLock, _sleep = threading.Thread, threading.Event, threading.RLock, time.sleep
 _current_frames = sys._current_frames
 _armed = []
 
@@ -57,23 +57,36 @@ class Watchdog:
         self.seconds, self.stop_path, self.filename = seconds, stop_path, filename
         self.number = _ident()
         self.target = ctypes.c_ulong(self.number)
-        self.done, self.sending = _Event(), threading.RLock()
-        self.reason = None
-        self.thread = _Thread(target=self._watch, name="slicer-ai-agent watchdog", daemon=True)
+        self.done, self.sending = _Event(), _RLock()
+        self.end = self.reason = None
+        self.sent = False
 
     def start(self):
+        """With a thread of its own, which nothing else can hold up."""
+        self._arm()
+        _Thread(target=self._watch, name="slicer-ai-agent watchdog", daemon=True).start()
+
+    def start_shared(self):
+        """With the one thread of all short calls."""
+        self._arm()
+        _shared.look_after(self)
+
+    def _arm(self):
+        self.end = None if self.seconds is None else _monotonic() + self.seconds
         _armed.append(self)
-        self.thread.start()
 
     def _watch(self):
-        end = _monotonic() + self.seconds
         while not self.done.wait(PERIOD if self.reason is None else AGAIN):
-            if self.reason is None and self.stop_path and _exists(self.stop_path):
-                self.reason = Stopped
-            if self.reason is None and _monotonic() >= end:
-                self.reason = TimeLimit
-            if self.reason is not None and self._runs_the_code():
-                self._send()
+            self.look()
+
+    def look(self):
+        """One look at the stop file and the clock."""
+        if self.reason is None and self.stop_path and _exists(self.stop_path):
+            self.reason = Stopped
+        if self.reason is None and self.end is not None and _monotonic() >= self.end:
+            self.reason = TimeLimit
+        if self.reason is not None and self._runs_the_code():
+            self._send()
 
     def _runs_the_code(self):
         frame = _current_frames().get(self.number)
@@ -87,6 +100,7 @@ class Watchdog:
         if self.sending.acquire(timeout=1):
             try:
                 if not self.done.is_set():
+                    self.sent = True
                     _set_async_exception(self.target, ctypes.py_object(self.reason))
             finally:
                 self.sending.release()
@@ -94,14 +108,58 @@ class Watchdog:
     def disarm(self):
         self.done.set()
         with self.sending:  # what was being sent has been sent; what comes later sees that it is done
-            _set_async_exception(self.target, None)
+            pass
+        if self.sent:
+            # One that is still on its way arrives at the next turn of a loop, which is here. Taking it back instead would
+            # leave the interpreter looking for it for ever, and a profiler or debugger then hangs Python 3.11.
+            for _ in range(3):
+                pass
         if self in _armed:
             _armed.remove(self)
 
 
-def disarm_all():
-    """Disarms what is still armed. An exception of ours may still come inside, so it tries until it is through."""
-    while _armed:
+class SharedThread:
+    """Looks after calls that mostly take less time than the start of a thread does. It sleeps while there are none."""
+
+    IDLE = 50
+
+    def __init__(self):
+        self.watched, self.wake, self.thread = [], _Event(), None
+
+    def look_after(self, watchdog):
+        self.watched = [one for one in self.watched if not one.done.is_set()] + [watchdog]
+        if self.thread is None:
+            self.thread = _Thread(target=self._watch, name="slicer-ai-agent watch", daemon=True)
+            self.thread.start()
+        if not self.wake.is_set():
+            self.wake.set()
+
+    def _watch(self):
+        while True:
+            self.wake.wait()
+            idle = 0
+            while idle < self.IDLE:
+                _sleep(PERIOD)
+                watched = [one for one in self.watched if not one.done.is_set()]
+                idle = 0 if watched else idle + 1
+                for one in watched:
+                    one.look()
+            self.wake.clear()
+            if any(not one.done.is_set() for one in self.watched):  # came between the last look and the sleep
+                self.wake.set()
+
+
+_shared = SharedThread()
+
+
+def armed():
+    """How many watchdogs are armed; runs inside runs leave the outer ones alone."""
+    return len(_armed)
+
+
+def disarm_all(keep=0):
+    """Disarms all but the first `keep`. An exception of ours may still come inside, so it tries until it is through."""
+    while len(_armed) > keep:
         try:
             _armed[-1].disarm()
         except (TimeLimit, Stopped):

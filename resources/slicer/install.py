@@ -28,6 +28,7 @@ def install(files, version):
             exec(compile(source, filename, "exec"), module.__dict__)
             setattr(package, name, module)
         package.call = package.core.call
+        package.execute = package.plain.execute
     except BaseException as error:
         for name in list(sys.modules):
             if name.partition(".")[0] == package.__name__:

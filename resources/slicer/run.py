@@ -73,7 +73,7 @@ class Execution:
 
     def __init__(self):
         self.value = self.error = self.grants = None
-        self.refused = []
+        self.refused, self.keep = [], guard.armed()
 
     def go(self, program, names, watchdog, wanted):
         try:
@@ -81,7 +81,7 @@ class Execution:
         except BaseException as late:  # the watchdog's exception, which came when the code had just ended
             self.error = self.error or late
         guard.repair_builtins()  # first: Python's own threading, which disarming uses, needs them
-        guard.disarm_all()
+        guard.disarm_all(self.keep)
         self.refused = audit.end(self.grants)
 
     def _go(self, program, names, watchdog, wanted):

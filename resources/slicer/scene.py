@@ -1,4 +1,6 @@
 """The scene as a whole: snapshots, and how two moments differ, in plain words."""
+import os
+
 import slicer
 
 from slicer_ai_agent_helper import hierarchy, nodes, text, views
@@ -141,8 +143,28 @@ def status():
     shown = [node for node in all_nodes() if nodes.is_shown(node)]
     return {
         "version": version(), "practice": is_practice(), "nodes": len(shown),
-        "all_nodes": slicer.mrmlScene.GetNumberOfNodes(),
+        "all_nodes": slicer.mrmlScene.GetNumberOfNodes(), "pid": os.getpid(), "main_window": has_main_window(),
+        "modal_dialog": modal_dialog(), "scene_file": str(slicer.mrmlScene.GetURL() or ""),
     }
+
+
+def has_main_window():
+    window = slicer.util.mainWindow()
+    return window is not None and bool(getattr(window, "visible", True))
+
+
+def modal_dialog():
+    """The title of the dialog that keeps the person, and so perhaps Slicer, waiting; None when there is none."""
+    try:
+        import qt
+
+        dialog = qt.QApplication.activeModalWidget()
+    except Exception:  # the status is told also by a Slicer without Qt, and by one that only pretends to have it
+        return None
+    if dialog is None:
+        return None
+    title = getattr(dialog, "windowTitle", "")
+    return text.clean(str(title() if callable(title) else title) or dialog.__class__.__name__)
 
 
 def node_properties(ids):

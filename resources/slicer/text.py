@@ -40,10 +40,10 @@ def describe(value):
         return "<%s object whose repr fails>" % type(value).__name__
 
 
-def message_of(error):
+def message_of(error, limit=4000):
     """What an exception says, also when its `__str__` fails."""
     try:
-        return clip(str(error), 4000)
+        return clip(str(error), limit)
     except BaseException:
         return "<no message: the exception's own text fails>"
 

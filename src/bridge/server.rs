@@ -10,29 +10,39 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation, ListToolsResult,
-    PaginatedRequestParams, ProgressNotificationParam, ServerCapabilities, ServerConfig, Tool,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation, ListResourceTemplatesResult,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ReadResourceRequestParams,
+    ReadResourceResponse, ServerCapabilities, ServerConfig, Tool,
 };
 use rmcp::service::{RequestContext, ServerInitializeError};
 use rmcp::transport::IntoTransport;
+use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
+use super::http_server::HttpError;
 use super::screenshot::{self, CaptureError};
-use super::tools;
-use super::types::{CAPTURE_SCREENSHOT, CaptureArgs, EXECUTE_PYTHON_CODE, ExecuteArgs, LIST_NODES, ListNodesArgs};
+use super::types::{
+    CAPTURE_SCREENSHOT, CaptureArgs, EXECUTE_PYTHON_CODE, ExecuteArgs, GET_NODE_PROPERTIES, GET_STATUS, LIST_NODES,
+    LOAD_SAMPLE_DATA, ListNodesArgs, LoadSampleArgs, NoArgs, NodePropertiesArgs, UNDO_LAST_RUN, UndoArgs,
+};
 use super::web_server::{DEFAULT_URL, WebServer, WebServerError};
+use super::{mcp_resources, more_tools, tools};
 
+/// Longest message from a client, in bytes. The kit's own limit of 16 MiB would drop large code without a word.
+const MAX_MESSAGE: usize = 256 << 20;
 /// How often a client that asked for progress hears of a call that runs.
-const PROGRESS_EVERY: Duration = Duration::from_secs(5);
+const PROGRESS_EVERY: Duration = Duration::from_secs(2);
 /// How often Slicer is looked for while a call waits for it.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 const INSTRUCTIONS: &str = "Tools for a running 3D Slicer. List nodes before acting on them, run Python to change the \
-    scene, and take a screenshot to see the result. Slicer handles one call at a time. When a reply says that Slicer's \
-    Web Server is not running, tell the person what the reply says to do.";
+    scene, and take a screenshot to see the result. Slicer handles one call at a time; get_status says what it is doing. \
+    When a reply says that Slicer's Web Server is not running, tell the person what the reply says to do.";
+const READ_ONLY: &str = "Refused: this bridge was started with --read-only and changes nothing. Start it without that \
+    option to allow it.";
 
 /// How the bridge runs.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,7 +53,7 @@ pub struct BridgeOptions {
     pub timeout: Option<Duration>,
     /// Whether a call waits until Slicer is there, instead of answering that it is not.
     pub wait: bool,
-    /// Whether running code is refused.
+    /// Whether everything that could change the scene is refused, running code above all.
     pub read_only: bool,
 }
 
@@ -59,6 +69,9 @@ pub enum BridgeError {
     /// The address of Slicer cannot be used.
     #[error(transparent)]
     Url(#[from] WebServerError),
+    /// The bridge cannot be offered over HTTP.
+    #[error(transparent)]
+    Http(#[from] HttpError),
     /// A tool could not be described.
     #[error("a tool cannot be described: {0}")]
     Definition(String),
@@ -75,7 +88,8 @@ pub enum BridgeError {
 /// # Errors
 /// [`BridgeError`]. An absent Slicer is not one.
 pub async fn serve_stdio(options: BridgeOptions) -> Result<(), BridgeError> {
-    serve(rmcp::transport::stdio_pipes(), options).await
+    let (input, output) = rmcp::transport::stdio_pipes();
+    serve(AsyncRwTransport::new(input, output).with_max_line_length(MAX_MESSAGE), options).await
 }
 
 /// Serves one MCP client over any transport, until it closes its end.
@@ -127,18 +141,36 @@ impl SlicerBridge {
     }
 
     async fn call(&self, request: CallToolRequestParams) -> Result<CallToolResult, ErrorData> {
-        let name = request.name.as_ref();
+        let (name, given) = (request.name.as_ref(), request.arguments);
         let result = match name {
-            LIST_NODES => match tools::arguments(name, request.arguments) {
+            LIST_NODES => match tools::arguments(name, given) {
                 Ok(args) => self.list_nodes(args).await,
                 Err(text) => Ok(failed(text)),
             },
-            EXECUTE_PYTHON_CODE => match tools::arguments(name, request.arguments) {
+            EXECUTE_PYTHON_CODE => match tools::arguments(name, given) {
                 Ok(args) => self.execute(args).await,
                 Err(text) => Ok(failed(text)),
             },
-            CAPTURE_SCREENSHOT => match tools::arguments(name, request.arguments) {
+            CAPTURE_SCREENSHOT => match tools::arguments(name, given) {
                 Ok(args) => self.capture(args).await,
+                Err(text) => Ok(failed(text)),
+            },
+            GET_STATUS => match tools::arguments::<NoArgs>(name, given) {
+                Ok(NoArgs {}) => {
+                    serde_json::to_value(more_tools::status(&self.slicer).await).map(CallToolResult::structured)
+                }
+                Err(text) => Ok(failed(text)),
+            },
+            GET_NODE_PROPERTIES => match tools::arguments(name, given) {
+                Ok(args) => self.node_properties(args).await,
+                Err(text) => Ok(failed(text)),
+            },
+            LOAD_SAMPLE_DATA => match tools::arguments(name, given) {
+                Ok(args) => self.load_sample(args).await,
+                Err(text) => Ok(failed(text)),
+            },
+            UNDO_LAST_RUN => match tools::arguments(name, given) {
+                Ok(args) => self.undo(args).await,
                 Err(text) => Ok(failed(text)),
             },
             other => {
@@ -158,17 +190,43 @@ impl SlicerBridge {
 
     async fn execute(&self, args: ExecuteArgs) -> Result<CallToolResult, serde_json::Error> {
         let reply = if self.read_only {
-            tools::execution_failed(
-                "Refused: this bridge was started with --read-only and runs no code. Start it without that option to \
-                 allow it."
-                    .to_owned(),
-            )
+            tools::execution_failed(READ_ONLY.to_owned())
         } else {
             self.when_running(|| tools::execute(&self.slicer, &args))
                 .await
                 .unwrap_or_else(|error| tools::execution_failed(tools::error_text(&error)))
         };
         tools::result(&reply, |advice| tools::execution_failed(format!("The code ran. {advice}")))
+    }
+
+    async fn node_properties(&self, args: NodePropertiesArgs) -> Result<CallToolResult, serde_json::Error> {
+        let reply = self
+            .when_running(|| more_tools::node_properties(&self.slicer, &args))
+            .await
+            .unwrap_or_else(|error| more_tools::properties_failed(tools::error_text(&error)));
+        tools::result(&reply, more_tools::properties_failed)
+    }
+
+    async fn load_sample(&self, args: LoadSampleArgs) -> Result<CallToolResult, serde_json::Error> {
+        let reply = if self.read_only {
+            more_tools::sample_failed(READ_ONLY.to_owned())
+        } else {
+            self.when_running(|| more_tools::load_sample(&self.slicer, &args))
+                .await
+                .unwrap_or_else(|error| more_tools::sample_failed(tools::error_text(&error)))
+        };
+        tools::result(&reply, more_tools::sample_failed)
+    }
+
+    async fn undo(&self, args: UndoArgs) -> Result<CallToolResult, serde_json::Error> {
+        let reply = if self.read_only {
+            more_tools::undo_failed(READ_ONLY.to_owned())
+        } else {
+            self.when_running(|| more_tools::undo(&self.slicer, &args))
+                .await
+                .unwrap_or_else(|error| more_tools::undo_failed(tools::error_text(&error)))
+        };
+        tools::result(&reply, more_tools::undo_failed)
     }
 
     async fn capture(&self, args: CaptureArgs) -> Result<CallToolResult, serde_json::Error> {
@@ -215,6 +273,11 @@ impl SlicerBridge {
     }
 }
 
+/// A client that has given the call up does not read this; one of a bridge that is stopped does.
+fn given_up() -> ErrorData {
+    ErrorData::internal_error("The call was given up, or the bridge is being stopped.", None)
+}
+
 /// A failure as text, marked as one.
 fn failed(text: String) -> CallToolResult {
     CallToolResult::error(vec![ContentBlock::text(text)])
@@ -222,7 +285,7 @@ fn failed(text: String) -> CallToolResult {
 
 impl ServerHandler for SlicerBridge {
     fn get_info(&self) -> ServerConfig {
-        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().enable_resources().build())
             .with_server_info(Implementation::new("slicer-ai-agent", env!("CARGO_PKG_VERSION")).with_title("3D Slicer"))
             .with_instructions(INSTRUCTIONS)
     }
@@ -233,6 +296,34 @@ impl ServerHandler for SlicerBridge {
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         Ok(ListToolsResult::with_all_items(self.tools.to_vec()))
+    }
+
+    async fn list_resources(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        Ok(ListResourcesResult::with_all_items(mcp_resources::fixed()))
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Ok(ListResourceTemplatesResult::with_all_items(mcp_resources::templates()))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        tokio::select! {
+            biased;
+            () = context.ct.cancelled() => Err(given_up()),
+            read = mcp_resources::read(&self.slicer, &request.uri) => read.map(ReadResourceResponse::from),
+        }
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
@@ -249,10 +340,7 @@ impl ServerHandler for SlicerBridge {
         loop {
             tokio::select! {
                 biased;
-                () = context.ct.cancelled() => {
-                    // Nobody reads this: the client has given the call up.
-                    return Err(ErrorData::internal_error("cancelled", None));
-                }
+                () = context.ct.cancelled() => return Err(given_up()),
                 result = &mut call => return result.map(CallToolResponse::from),
                 () = tokio::time::sleep(PROGRESS_EVERY) => {
                     seconds += PROGRESS_EVERY.as_secs_f64();

@@ -4,10 +4,13 @@
 //! after which both get the wrong reply. So every request waits here for its turn (first come, first served) and the
 //! turn ends only when Slicer has answered. A caller may give up earlier, by a time-out or by dropping the future:
 //! while it still waits for its turn it is simply withdrawn, and once the request is on its way the turn is held a
-//! little longer for the answer that may still come. Nothing can be taken back from Slicer once it was sent.
+//! little longer for the answer that may still come. Nothing can be taken back from Slicer once it was sent, but code
+//! that runs under our helper watches for a stop file, which is written here when its caller gives up.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex as StdMutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tokio::io::AsyncWriteExt;
@@ -132,6 +135,38 @@ struct Inner {
     base: String,
     reply_timeout: Duration,
     queue: Arc<Mutex<()>>,
+    /// Since when a request is on its way.
+    busy: StdMutex<Option<Instant>>,
+}
+
+/// The turn of one request. While it lives no other is sent.
+struct Turn {
+    inner: Arc<Inner>,
+    _place: OwnedMutexGuard<()>,
+}
+
+impl Turn {
+    fn new(inner: Arc<Inner>, place: OwnedMutexGuard<()>) -> Self {
+        *inner.busy.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        Self { inner, _place: place }
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        *self.inner.busy.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
+/// How long one piece of code may take, and how it is stopped.
+#[derive(Debug, Clone, Default)]
+pub struct Patience {
+    /// Longest wait for the reply; `None` means that of the server.
+    pub timeout: Option<Duration>,
+    /// The file that the running code watches for, written when the caller gives up.
+    pub stop_file: Option<PathBuf>,
+    /// Whether a time-out stops the code, too; otherwise only a caller that goes away does.
+    pub stop_at_timeout: bool,
 }
 
 impl WebServer {
@@ -161,6 +196,7 @@ impl WebServer {
                 authority,
                 reply_timeout: reply_timeout.unwrap_or(REPLY_TIMEOUT),
                 queue: Arc::new(Mutex::new(())),
+                busy: StdMutex::new(None),
             }),
         })
     }
@@ -170,6 +206,11 @@ impl WebServer {
         &self.inner.url
     }
 
+    /// How long the request that is on its way has taken; `None` when there is none.
+    pub fn busy_for(&self) -> Option<Duration> {
+        self.inner.busy.lock().unwrap_or_else(PoisonError::into_inner).map(|since| since.elapsed())
+    }
+
     /// Runs Python in Slicer and gives what the code left in `__execResult` (`{}` when it set nothing).
     ///
     /// `timeout` replaces the general one for this call.
@@ -177,10 +218,18 @@ impl WebServer {
     /// # Errors
     /// Any [`WebServerError`] but `BadUrl`; an exception of the code is [`WebServerError::Server`].
     pub async fn exec(&self, code: &str, timeout: Option<Duration>) -> Result<Value, WebServerError> {
+        self.exec_with(code, Patience { timeout, ..Patience::default() }).await
+    }
+
+    /// Like [`WebServer::exec`], for code that can be stopped.
+    ///
+    /// # Errors
+    /// Those of [`WebServer::exec`].
+    pub async fn exec_with(&self, code: &str, patience: Patience) -> Result<Value, WebServerError> {
         if code.is_empty() {
             return Err(WebServerError::NoCode);
         }
-        let reply = self.ask("POST", "/exec", code.as_bytes(), timeout).await?;
+        let reply = self.ask("POST", "/exec", code.as_bytes(), patience).await?;
         decode(&reply).map_err(|error| match error {
             WebServerError::Server { message } if says_exec_is_off(&message) => WebServerError::ExecOff,
             other => other,
@@ -208,30 +257,62 @@ impl WebServer {
                 separator = '&';
             }
         }
-        decode(&self.ask("GET", &target, b"", None).await?)
+        decode(&self.ask("GET", &target, b"", Patience::default()).await?)
+    }
+
+    /// A PNG file from one of Slicer's picture routes, for example `/screenshot`. They answer with exec off too.
+    ///
+    /// # Errors
+    /// Any [`WebServerError`] but `BadUrl` and `ExecOff`.
+    pub async fn picture(&self, target: &str) -> Result<Vec<u8>, WebServerError> {
+        let reply = self.ask("GET", target, b"", Patience::default()).await?;
+        if reply.body.starts_with(b"\x89PNG") {
+            return Ok(reply.body);
+        }
+        decode(&reply)?;
+        Err(WebServerError::NotSlicer { why: format!("{target} gave something that is no picture") })
+    }
+
+    /// What the application says of itself (`applicationName`, `applicationVersion`, …). It works with exec off too.
+    ///
+    /// # Errors
+    /// Any [`WebServerError`] but `BadUrl` and `ExecOff`.
+    pub async fn version(&self, timeout: Option<Duration>) -> Result<Value, WebServerError> {
+        let patience = Patience { timeout, ..Patience::default() };
+        decode(&self.ask("GET", "/system/version", b"", patience).await?)
+    }
+
+    /// Ends the application within about a second, without asking about unsaved data: the caller must have asked.
+    ///
+    /// # Errors
+    /// Any [`WebServerError`] but `BadUrl` and `ExecOff`.
+    pub async fn quit(&self, timeout: Option<Duration>) -> Result<(), WebServerError> {
+        let patience = Patience { timeout, ..Patience::default() };
+        decode(&self.ask("DELETE", "/system", b"", patience).await?).map(drop)
     }
 
     /// Sends one request when its turn has come, and waits for the reply.
-    async fn ask(
-        &self,
-        method: &str,
-        target: &str,
-        body: &[u8],
-        timeout: Option<Duration>,
-    ) -> Result<Reply, WebServerError> {
+    async fn ask(&self, method: &str, target: &str, body: &[u8], patience: Patience) -> Result<Reply, WebServerError> {
         let inner = &self.inner;
-        let turn = Arc::clone(&inner.queue).lock_owned().await;
+        let place = Arc::clone(&inner.queue).lock_owned().await;
+        let turn = Turn::new(Arc::clone(inner), place);
         let stream = self.connect().await?;
         let target = format!("{}{target}", inner.base);
         let bytes = http::request(method, &inner.authority, &target, body);
-        let (answer, waiting) = oneshot::channel();
-        tokio::spawn(hold_turn(turn, stream, bytes, answer));
-        let after = timeout.unwrap_or(inner.reply_timeout);
-        match tokio::time::timeout(after, waiting).await {
+        let (answer, mut waiting) = oneshot::channel();
+        let goes_on = Arc::new(AtomicBool::new(false));
+        let stop = Stop { file: patience.stop_file, goes_on: Arc::clone(&goes_on) };
+        tokio::spawn(hold_turn(turn, stream, bytes, answer, stop));
+        let after = patience.timeout.unwrap_or(inner.reply_timeout);
+        // The receiver outlives the time-out, so that the flag is set before its end is seen.
+        match tokio::time::timeout(after, &mut waiting).await {
             Ok(Ok(reply)) => reply,
             // The task went away with the runtime.
             Ok(Err(_)) => Err(WebServerError::Ended),
-            Err(_) => Err(WebServerError::TimedOut { after }),
+            Err(_) => {
+                goes_on.store(!patience.stop_at_timeout, Ordering::SeqCst);
+                Err(WebServerError::TimedOut { after })
+            }
         }
     }
 
@@ -249,12 +330,40 @@ impl WebServer {
     }
 }
 
+/// What is done to code whose caller has given up.
+struct Stop {
+    file: Option<PathBuf>,
+    /// Set when the code shall go on all the same.
+    goes_on: Arc<AtomicBool>,
+}
+
+impl Stop {
+    fn raise(&self) {
+        let Some(file) = self.file.as_ref().filter(|_| !self.goes_on.load(Ordering::SeqCst)) else {
+            return;
+        };
+        if let Err(error) = std::fs::write(file, b"") {
+            tracing::warn!(%error, "the stop file could not be written");
+        }
+    }
+
+    /// The code has ended: the file has no use any more.
+    fn clear(&self) {
+        if let Some(file) = self.file.as_ref().filter(|file| file.exists())
+            && let Err(error) = std::fs::remove_file(file)
+        {
+            tracing::debug!(%error, "the stop file could not be removed");
+        }
+    }
+}
+
 /// Sends the request and reads the reply, keeping the turn until Slicer is done with it.
 async fn hold_turn(
-    turn: OwnedMutexGuard<()>,
+    turn: Turn,
     stream: TcpStream,
     bytes: Vec<u8>,
     mut answer: oneshot::Sender<Result<Reply, WebServerError>>,
+    stop: Stop,
 ) {
     let mut exchange = std::pin::pin!(exchange(stream, bytes));
     let result = tokio::select! {
@@ -270,8 +379,12 @@ async fn hold_turn(
             }
         }
         None => {
+            stop.raise();
             let late = tokio::time::timeout(HELD_AFTER_GIVING_UP, exchange).await;
             tracing::debug!(answered = late.is_ok(), "a request to Slicer was given up");
+            if late.is_ok() {
+                stop.clear();
+            }
             drop(turn);
         }
     }

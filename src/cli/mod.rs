@@ -10,8 +10,10 @@ mod conversations;
 mod costs;
 mod demo;
 mod doctor;
+mod launch;
 mod models;
 mod practice;
+mod print_config;
 mod run;
 mod search;
 mod session;
@@ -68,10 +70,12 @@ enum Command {
     Run(run::Arguments),
     /// What a piece of Python may do, without running it
     Validate(validate::Arguments),
-    /// The MCP server for 3D Slicer (stdio)
+    /// The MCP server for 3D Slicer (stdio or HTTP)
     Bridge(bridge::Arguments),
     /// Start the practice Slicer and keep it running
     Practice(practice::Arguments),
+    /// Start the installed 3D Slicer with its Web Server on, reachable from this computer only
+    Launch(launch::Arguments),
     /// Search the knowledge as the agent does
     Search(search::Arguments),
     /// The models that are known, with their prices
@@ -90,6 +94,7 @@ enum Command {
 type Outcome = Result<u8, Failure>;
 
 /// A failure that ends the command.
+#[derive(Debug)]
 pub struct Failure {
     pub code: u8,
     pub problem: Problem,
@@ -147,6 +152,7 @@ fn dispatch(command: Option<Command>, paths: &Paths, console: Console) -> Outcom
         Some(Command::Validate(arguments)) => validate::run(&arguments),
         Some(Command::Bridge(arguments)) => bridge::run(&arguments),
         Some(Command::Practice(arguments)) => practice::run(&arguments, paths, console),
+        Some(Command::Launch(arguments)) => launch::run(&arguments, paths, console),
         Some(Command::Search(arguments)) => search::run(&arguments, paths),
         Some(Command::Models(arguments)) => models::list(&arguments, paths),
         Some(Command::TestConnection(arguments)) => models::test(&arguments, paths),

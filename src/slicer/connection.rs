@@ -15,9 +15,10 @@ use serde_json::{Value, json};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
+use crate::bridge::helper::{self, ExchangeError, Execute};
+
 use super::bridge_client::{BridgeClient, ConnectOptions};
 use super::error::SlicerError;
-use super::helper::{Helper, Reply, request};
 use super::types::{
     RestoreReport, RunError, RunOutcome, RunRequest, SceneSnapshot, Screenshot, SlicerStatus, ViewRequest,
 };
@@ -32,8 +33,6 @@ const UNDO_LIMIT: Duration = Duration::from_secs(120);
 const RUN_GRACE: Duration = Duration::from_secs(15);
 /// How long a stopped run may take to end.
 const STOP_LIMIT: Duration = Duration::from_secs(2);
-/// How often a call is sent again after the helper was missing or replies were swapped.
-const ATTEMPTS: u32 = 4;
 
 /// A connected Slicer. Clones share the connection.
 #[derive(Clone)]
@@ -43,7 +42,6 @@ pub struct Slicer {
 
 struct Inner {
     bridge: BridgeClient,
-    helper: Helper,
     label: String,
     /// Held by the call that is on its way.
     turn: Mutex<()>,
@@ -81,8 +79,8 @@ impl Slicer {
     }
 
     fn new(bridge: BridgeClient, label: String, stop_folder: PathBuf) -> Result<Self, SlicerError> {
-        let (helper, turn, last_status) = (Helper::embedded()?, Mutex::new(()), StdMutex::new(None));
-        Ok(Self { inner: Arc::new(Inner { bridge, helper, label, turn, last_status, stop_folder }) })
+        let (turn, last_status) = (Mutex::new(()), StdMutex::new(None));
+        Ok(Self { inner: Arc::new(Inner { bridge, label, turn, last_status, stop_folder }) })
     }
 
     /// Version and number of nodes. While a call of ours is on its way the last known status is given at once.
@@ -191,44 +189,32 @@ impl Slicer {
 
     /// One request to the helper, which is installed when it is missing.
     async fn exchange(&self, action: &str, fields: Value, limit: Duration) -> Result<Value, SlicerError> {
-        let id = uuid::Uuid::new_v4().simple().to_string();
-        let wanted = request(&id, action, fields);
-        let mut next = wanted.clone();
-        for _ in 0..ATTEMPTS {
-            let expected = next["request"].as_str().unwrap_or_default().to_owned();
-            let answer = self.inner.bridge.execute(&self.inner.helper.call(&next), limit).await?;
-            match Reply::read(answer, &expected) {
-                Reply::Result(value) if expected == id => return Ok(value),
-                // The kept reply to the first request; null when it was not kept. What changes the scene is not repeated.
-                Reply::Result(Value::Null) if matches!(action, "run" | "undo") => break,
-                Reply::Result(Value::Null) => next = wanted.clone(),
-                Reply::Result(kept) => match Reply::read(kept, &id) {
-                    Reply::Result(value) => return Ok(value),
-                    Reply::Failed(error) => return Err(error),
-                    Reply::Missing | Reply::Swapped => break,
-                },
-                Reply::Failed(error) => return Err(error),
-                Reply::Missing if expected != id && matches!(action, "run" | "undo") => break,
-                Reply::Missing => {
-                    self.install().await?;
-                    next = wanted.clone();
-                }
-                Reply::Swapped => {
-                    let again = uuid::Uuid::new_v4().simple().to_string();
-                    next = request(&again, "reply", json!({"of": id}));
-                }
+        let over_mcp = OverMcp { bridge: &self.inner.bridge, limit };
+        helper::exchange(&over_mcp, action, fields).await.map_err(|error| match error {
+            ExchangeError::Execute(error) => error,
+            ExchangeError::Install(why) => {
+                SlicerError::Answer { said: format!("our helper could not be installed in Slicer ({why})") }
             }
-        }
-        Err(SlicerError::Busy { what: "other code in Slicer takes the replies to our requests".into() })
+            ExchangeError::Helper { kind, message } if kind == "Busy" => SlicerError::Busy { what: message },
+            ExchangeError::Helper { kind, message } => SlicerError::Answer { said: format!("{kind}: {message}") },
+            ExchangeError::Mixed => {
+                SlicerError::Busy { what: "other code in Slicer takes the replies to our requests".into() }
+            }
+        })
     }
+}
 
-    async fn install(&self) -> Result<(), SlicerError> {
-        let answer = self.inner.bridge.execute(&self.inner.helper.install, READ_LIMIT).await?;
-        if answer["helper"] == "failed" {
-            let why = answer["message"].as_str().unwrap_or("no reason given");
-            return Err(SlicerError::Answer { said: format!("our helper could not be installed in Slicer ({why})") });
-        }
-        Ok(())
+/// Python goes to Slicer through the MCP server.
+struct OverMcp<'a> {
+    bridge: &'a BridgeClient,
+    limit: Duration,
+}
+
+impl Execute for OverMcp<'_> {
+    type Error = SlicerError;
+
+    async fn run(&self, code: &str) -> Result<Value, SlicerError> {
+        self.bridge.execute(code, self.limit).await
     }
 }
 

@@ -17,6 +17,7 @@ mod pane;
 mod pictures;
 mod settings_dialog;
 mod settings_model;
+mod settings_slicer;
 pub mod state;
 pub mod timeline;
 mod timeline_view;

@@ -42,8 +42,10 @@ pub struct Seen {
     pub target: String,
     /// The header, unchanged.
     pub head: String,
-    /// The body that counts.
+    /// The body that counts. Of a call through our helper it is the code that the helper would run.
     pub body: String,
+    /// The body as it was sent.
+    pub sent: String,
     /// In how many reads the request came.
     pub reads: usize,
     /// The port of the client's end.
@@ -158,14 +160,23 @@ async fn read_request(stream: &mut TcpStream, from: SocketAddr) -> Option<Seen> 
             let head = String::from_utf8_lossy(&got[..end]).into_owned();
             let mut words = head.split(' ').map(str::to_owned);
             let (method, target) = (words.next()?, words.next()?);
-            let body = String::from_utf8_lossy(&got[end..whole?]).into_owned();
-            return Some(Seen { method, target, head, body, reads, from });
+            let sent = String::from_utf8_lossy(&got[end..whole?]).into_owned();
+            let body = inner_code(&sent).unwrap_or_else(|| sent.clone());
+            return Some(Seen { method, target, head, body, sent, reads, from });
         }
     }
 }
 
 fn find(text: &[u8], what: &[u8]) -> Option<usize> {
     text.windows(what.len()).position(|window| window == what)
+}
+
+/// The code in a call of the helper's `execute`, whose argument is a string literal with JSON in it.
+fn inner_code(sent: &str) -> Option<String> {
+    let literal = sent.split_once("m.execute(globals(), ")?.1;
+    let text = serde_json::Deserializer::from_str(literal).into_iter::<String>().next()?.ok()?;
+    let request: serde_json::Value = serde_json::from_str(&text).ok()?;
+    request["code"].as_str().map(str::to_owned)
 }
 
 /// A complete reply with a body, headed as Slicer does it.

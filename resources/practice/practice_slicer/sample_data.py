@@ -263,4 +263,7 @@ def install(with_data=True):
     module.downloadFromURL = _refuse
     if not with_data:
         globals()["_download"] = module.downloadSamples = module.downloadSample = _no_data
+    # Where Slicer keeps the list of samples, by category.
+    sources = [types.SimpleNamespace(sampleName=name) for name in (*SAMPLES, *SEQUENCES)]
+    slicer.modules.sampleDataSources = {"General": sources}
     sys.modules["SampleData"] = module
