@@ -163,9 +163,10 @@ impl Places {
             "" => Some(PathBuf::from("/")),
             _ => {
                 let variable = name.strip_prefix('%')?.strip_suffix('%')?;
-                let folder = PathBuf::from((self.variable)(variable).filter(|value| !value.is_empty())?);
+                let mut folder = (self.variable)(variable).filter(|value| !value.is_empty())?;
                 // A drive alone (`C:`) means its current folder; its root is what people mean.
-                Some(if folder.parent().is_none() { folder.join("/") } else { folder })
+                folder.push(std::path::MAIN_SEPARATOR_STR);
+                Some(folder.into())
             }
         }
     }
