@@ -131,7 +131,10 @@ fn class_maker<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
     if call.arguments.len() > 1 || call.splat {
         walker.note(call.node, Capability::Reflection, false);
     }
-    Some(Value::unknown())
+    // A class has the methods of its objects.
+    let mut value = call.argument(0, &[]).map_or_else(Value::unknown, |a| a.value.clone());
+    value.add(Origin::Unknown);
+    Some(value)
 }
 
 fn is_own(value: &Value) -> bool {

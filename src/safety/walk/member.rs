@@ -31,10 +31,10 @@ impl Walker<'_> {
                 Origin::Object(kind) => self.member_of_object(kind, name, node),
                 // All at once: they may share bases.
                 Origin::Instance(_) | Origin::Class(_) => continue,
-                Origin::Items(index) => self.member_of_items(*index, name),
+                Origin::Items(index) => self.member_of_items(*index, name, node),
                 Origin::Text(_) => self.member_of_object("@text", name, node),
                 Origin::Plain | Origin::Number(_) | Origin::Function(_) => self.stored_or(name, Value::unknown()),
-                Origin::Super => Value::unknown(),
+                Origin::Super => self.member_of_super(name, node),
                 Origin::TooMany => {
                     self.too_many(node);
                     Value::unknown()
@@ -171,14 +171,74 @@ impl Walker<'_> {
                 value.merge(&part);
             }
         }
-        value.or_unknown()
+        // A name that none of the classes has comes from `__getattr__`, a descriptor or a metaclass.
+        if value.is_empty() { self.member_of_unknown(name, node) } else { value }
     }
 
-    fn member_of_items(&mut self, index: usize, name: &str) -> Value {
+    /// A method of a container; a generator or tuple of this code may also be a named tuple or an object in disguise.
+    fn member_of_items(&mut self, index: usize, name: &str, node: Node<'_>) -> Value {
         match name {
             "get" | "pop" | "popitem" | "values" | "items" | "copy" | "setdefault" | "append" | "add" | "extend"
             | "insert" | "update" => Value::of(Origin::Items(index)),
-            _ => Value::unknown(),
+            _ => {
+                self.lost_member(name, node);
+                Value::unknown()
+            }
+        }
+    }
+
+    /// `super().name`: what the bases of the class around bring.
+    fn member_of_super(&mut self, name: &str, node: Node<'_>) -> Value {
+        let mut scope = self.scope;
+        while !self.class_of_scope.contains_key(&scope) {
+            if scope == 0 {
+                return Value::unknown();
+            }
+            scope = self.parent_scope(scope);
+        }
+        let bases = self.class_of_scope.get(&scope).map(|class| self.classes[*class].bases.clone()).unwrap_or_default();
+        let own: Vec<usize> = bases
+            .origins()
+            .iter()
+            .filter_map(|o| if let Origin::Class(class) = o { Some(*class) } else { None })
+            .collect();
+        if own.is_empty() { Value::unknown() } else { self.member_of_classes(own, name, node) }
+    }
+
+    /// Objects that go where they are not followed are remembered by kind: what an unknown object is asked for is
+    /// held against them too.
+    pub(in crate::safety) fn lose(&mut self, value: &Value) {
+        let mut waiting: Vec<Value> = vec![value.clone()];
+        let mut seen = Vec::new();
+        while let Some(value) = waiting.pop() {
+            for origin in value.origins() {
+                match origin {
+                    Origin::Object(kind) if self.tables.listed("followed_when_lost", kind) => {
+                        if !self.lost.contains(kind) {
+                            self.lost.push(kind.clone());
+                        }
+                    }
+                    Origin::Items(index) if !seen.contains(index) && seen.len() < 64 => {
+                        seen.push(*index);
+                        waiting.push(self.items[*index].clone());
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    /// Notes what `name` would need on any of the objects that were lost from sight.
+    fn lost_member(&mut self, name: &str, node: Node<'_>) {
+        if self.lost.is_empty() || self.tables.listed("plain_methods", name) {
+            return;
+        }
+        for kind in self.lost.clone() {
+            let Some(Need::Capability { capability, grave }) = self.tables.need(&kind, name) else {
+                continue;
+            };
+            let checked = self.tables.check(&kind, name).is_some();
+            self.note(node, capability, grave && !checked);
         }
     }
 
@@ -188,6 +248,7 @@ impl Walker<'_> {
 
     fn member_of_unknown(&mut self, name: &str, node: Node<'_>) -> Value {
         self.sink(name, node);
+        self.lost_member(name, node);
         if let Some(stored) = self.stored.get(name) {
             let mut value = stored.clone();
             value.add(Origin::Unknown);
