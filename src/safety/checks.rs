@@ -1,6 +1,7 @@
 //! Rules that look at the arguments of a call. A table names the rule (`checks`); the rule is here.
 
 use super::limits;
+use super::source;
 use super::verdict::Capability;
 use super::walk::Walker;
 use super::walk::call::{Argument, Call};
@@ -48,6 +49,10 @@ const CHECKS: &[(&str, Check)] = &[
     ("repeats", limits::repeats),
     ("consume", consume),
     ("timer_delay", timer_delay),
+    ("path_text", path_text),
+    ("clipboard_write", clipboard_write),
+    ("third_is_output", third_is_output),
+    ("steps", limits::steps),
 ];
 
 /// Whether there is a rule of this name.
@@ -89,7 +94,8 @@ fn open<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
 }
 
 fn image_file<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
-    if let Some(path) = known_text(call.argument(0, &[])) {
+    // `:/…` is a picture inside the program.
+    if let Some(path) = known_text(call.argument(0, &[])).filter(|p| !p.starts_with(':')) {
         let scope = Some(path.to_owned());
         walker.note_with(call.node, Capability::ReadFile, false, None, None, scope);
     }
@@ -165,6 +171,30 @@ fn array_view<'t>(_: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
     Some(if own { Value::unknown() } else { Value::of(Origin::Object("@array".into())) })
 }
 
+/// A path that is put together: reading it comes later, where the keys it leads to are out of sight.
+fn path_text<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
+    let parts: Vec<&str> = call.arguments.iter().filter_map(|a| known_text(Some(a))).collect();
+    let path = parts.join("/");
+    if source::is_secret_path(&path) {
+        walker.note_with(call.node, Capability::Secrets, false, None, None, Some(path));
+    }
+    None
+}
+
+/// What the person has copied is replaced.
+fn clipboard_write<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
+    walker.note_why(call.node, Capability::OverwriteData, false, "This replaces what is on the clipboard.");
+    Some(Value::plain())
+}
+
+/// `numpy.add(a, b, out)`.
+fn third_is_output<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
+    if call.argument(2, &[]).is_some_and(|a| a.value.has_object("@array")) {
+        walker.note(call.node, Capability::OverwriteData, false);
+    }
+    None
+}
+
 /// Functions that fill their first argument (`numpy.copyto`).
 fn writes_first<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
     if call.argument(0, &["dst", "a", "arr"]).is_some_and(|a| a.value.has_object("@array")) {
@@ -194,7 +224,7 @@ fn format_text<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
 }
 
 /// Whether a replacement field of `text` reads an underscored attribute.
-fn field_reaches(text: &str) -> bool {
+pub(super) fn field_reaches(text: &str) -> bool {
     text.split('{').skip(1).any(|field| {
         let name = field.split(['}', ':', '!']).next().unwrap_or("");
         name.contains("._") || name.contains("[_") || name.contains("['_")
@@ -235,6 +265,10 @@ fn settings_read<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> 
     match known_text(call.argument(0, &["key"])) {
         Some(key) => {
             let key = key.to_ascii_lowercase();
+            if key.contains("startup") {
+                let why = "This setting names what Slicer runs at every start.";
+                walker.note_why(call.node, Capability::Settings, true, why);
+            }
             if SECRET_WORDS.iter().any(|w| key.contains(w)) {
                 walker.note(call.node, Capability::Secrets, false);
             }
@@ -266,7 +300,7 @@ fn truth(walker: &Walker<'_>, argument: Option<&Argument<'_>>) -> Option<bool> {
 fn numpy_load<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
     let scope = known_text(call.argument(0, &["file"])).map(str::to_owned);
     walker.note_with(call.node, Capability::ReadFile, false, None, None, scope);
-    let pickles = call.splat || call.keyword("allow_pickle").is_some_and(|a| truth(walker, Some(a)) != Some(false));
+    let pickles = call.splat || call.argument(2, &["allow_pickle"]).is_some_and(|a| truth(walker, Some(a)) != Some(false));
     if pickles {
         walker.note_why(
             call.node,

@@ -73,6 +73,9 @@ fn judge(code: &str) -> Vec<Raw> {
         return vec![source::unreadable(0, "The code is too long to be checked.".to_owned())];
     }
     let mut findings = source::look(code);
+    if tables::Tables::get().broken {
+        findings.push(source::unreadable(0, "The safety tables of this program cannot be read.".to_owned()));
+    }
     match python::parse(code) {
         Err(error) => findings.push(source::unreadable(0, error.to_string())),
         Ok(tree) => match python::first_problem(&tree, DEPTH_LIMIT) {

@@ -4,6 +4,7 @@ use tree_sitter::Node;
 
 use super::Walker;
 use super::origin::{Origin, Value};
+use crate::safety::checks;
 use crate::safety::tables::{Need, Unlisted};
 use crate::safety::verdict::Capability;
 
@@ -32,7 +33,12 @@ impl Walker<'_> {
                 // All at once: they may share bases.
                 Origin::Instance(_) | Origin::Class(_) => continue,
                 Origin::Items(index) => self.member_of_items(*index, name, node),
-                Origin::Text(_) => self.member_of_object("@text", name, node),
+                Origin::Text(text) => {
+                    if name == "format" && !self.callees.contains(&node.id()) && checks::field_reaches(text) {
+                        self.note(node, Capability::Reflection, false);
+                    }
+                    self.member_of_object("@text", name, node)
+                }
                 Origin::Plain | Origin::Number(_) | Origin::Function(_) => self.stored_or(name, Value::unknown()),
                 Origin::Super => self.member_of_super(name, node),
                 Origin::TooMany => {
@@ -64,7 +70,7 @@ impl Walker<'_> {
         let called = self.callees.contains(&node.id());
         if dunder
             && called
-            && (self.tables.listed("called_dunder_attributes", name) || base.origins() == [Origin::Super])
+            && (self.tables.listed("called_dunder_attributes", name) || (base.origins() == [Origin::Super] && self.tables.listed("super_dunder_attributes", name)))
         {
             return true;
         }

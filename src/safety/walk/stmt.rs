@@ -376,6 +376,11 @@ impl<'t> Walker<'t> {
             self.branches = branches;
             self.current_function = outer;
         }
+        if let Some(body) = node.child_by_field_name("body")
+            && limits::gives_for_ever(self, body)
+        {
+            self.functions[index].returns.add(Origin::Object("@endless".into()));
+        }
         // Python itself calls `__getattr__`, `__enter__` and their like, and others call what was handed on.
         let hidden = node.child_by_field_name("name").is_some_and(|name| self.text(name).starts_with("__"));
         if hidden || self.functions[index].escaped {
