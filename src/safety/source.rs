@@ -3,6 +3,8 @@
 use super::Raw;
 use super::verdict::Capability;
 
+const GAP: &str = "A very long gap pushes part of the code out of sight.";
+
 fn finding(start: usize, end: usize, why: &str, instead: &str) -> Raw {
     Raw {
         start,
@@ -63,7 +65,7 @@ pub(super) fn look(code: &str) -> Vec<Raw> {
         found.push(finding(
             at,
             at,
-            "A very long gap pushes part of the code out of sight.",
+            GAP,
             "Write the code without large gaps.",
         ));
     }
@@ -77,11 +79,19 @@ fn is_hidden(c: char) -> bool {
         || matches!(c, '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
+/// Whether a finding of `look` says that reading the text on is of no use.
+pub(super) fn is_gap(raw: &Raw) -> bool {
+    raw.why.as_deref() == Some(GAP)
+}
+
 /// Where more than 60 empty lines, or 200 blanks inside a line, are followed by more code.
 fn blank_run(code: &str) -> Option<usize> {
     let (mut start, mut lines, mut blanks) = (0usize, 0usize, 0usize);
+    let bytes = code.as_bytes();
     for (at, c) in code.char_indices() {
         match c {
+            // A line that only goes on is as empty as one without anything.
+            '\\' if matches!(bytes.get(at + 1), Some(b'\n' | b'\r')) => {}
             '\n' => {
                 lines += 1;
                 blanks = 0;

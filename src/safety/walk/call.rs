@@ -215,6 +215,7 @@ impl<'t> Walker<'t> {
             } else {
                 argument.value.clone()
             };
+            self.lose(&argument.value);
             self.items[index].merge(&added);
         }
         let mut value = self.items[index].clone();

@@ -214,22 +214,13 @@ impl Walker<'_> {
     /// Objects that go where they are not followed are remembered by kind: what an unknown object is asked for is
     /// held against them too.
     pub(in crate::safety) fn lose(&mut self, value: &Value) {
-        let mut waiting: Vec<Value> = vec![value.clone()];
-        let mut seen = Vec::new();
-        while let Some(value) = waiting.pop() {
-            for origin in value.origins() {
-                match origin {
-                    Origin::Object(kind) if self.tables.listed("followed_when_lost", kind) => {
-                        if !self.lost.contains(kind) {
-                            self.lost.push(kind.clone());
-                        }
-                    }
-                    Origin::Items(index) if !seen.contains(index) && seen.len() < 64 => {
-                        seen.push(*index);
-                        waiting.push(self.items[*index].clone());
-                    }
-                    _ => {}
-                }
+        // What is inside a container was looked at when it was put there.
+        for origin in value.origins() {
+            if let Origin::Object(kind) = origin
+                && self.tables.listed("followed_when_lost", kind)
+                && !self.lost.contains(kind)
+            {
+                self.lost.push(kind.clone());
             }
         }
     }

@@ -218,6 +218,7 @@ impl<'t> Walker<'t> {
             self.leak(&key, target);
         }
         self.leak(value, target);
+        self.lose(value);
         for origin in base.origins() {
             match origin {
                 Origin::Items(index) => self.items[*index].merge(value),
