@@ -27,7 +27,82 @@ pub(super) fn look(code: &str, tree: &Tree) -> Option<(usize, &'static str)> {
         }
         push_children(code, node, place, &mut cursor, &mut stack);
     }
-    first
+    let line = broken_line(code, tree);
+    [first, line].into_iter().flatten().min_by_key(|(at, _)| *at)
+}
+
+/// Where a statement goes on in a new line without brackets or `\`, or two statements share a line without `;`.
+fn broken_line(code: &str, tree: &Tree) -> Option<(usize, &'static str)> {
+    let mut cursor = tree.walk();
+    let (mut brackets, mut end) = (0usize, 0usize);
+    // Whether the next token is the first of a statement or of a clause such as `else`.
+    let mut opens = true;
+    loop {
+        let node = cursor.node();
+        let kind = node.kind();
+        opens |= is_statement(node) || kind.ends_with("_clause") && kind != "with_clause" || kind == "decorator";
+        let whole = kind == "string" || kind == "comment";
+        if !whole && cursor.goto_first_child() {
+            continue;
+        }
+        let start = node.start_byte();
+        if node.end_byte() > start {
+            let gap = code.get(end..start).unwrap_or("");
+            let token = code.get(start..node.end_byte()).unwrap_or("");
+            let new_line = starts_line(code, start) && !continued(code, start) && end > 0;
+            if brackets == 0 && new_line && !opens && kind != "comment" && !gap.is_empty() {
+                return Some((start, "A statement goes on in a new line without brackets."));
+            }
+            match token {
+                "(" | "[" | "{" => brackets += 1,
+                ")" | "]" | "}" => brackets = brackets.saturating_sub(1),
+                _ => {}
+            }
+            if kind == "string" && torn(token) && !has_interpolation(node) {
+                return Some((start, "A text runs over the end of its line."));
+            }
+            if kind != "comment" {
+                opens = matches!(token, ";" | ":" ) && brackets == 0;
+                end = node.end_byte();
+            }
+        }
+        while !cursor.goto_next_sibling() {
+            if !cursor.goto_parent() {
+                return None;
+            }
+        }
+    }
+}
+
+fn is_statement(node: Node<'_>) -> bool {
+    let kind = node.kind();
+    kind.ends_with("_statement") || kind.ends_with("_definition")
+}
+
+fn has_interpolation(node: Node<'_>) -> bool {
+    python::children(node).iter().any(|part| part.kind() == "interpolation")
+}
+
+/// Whether a text in single quotes holds a line end that is not escaped.
+fn torn(text: &str) -> bool {
+    let body = text.trim_start_matches(|c: char| c.is_ascii_alphabetic());
+    if body.starts_with("\"\"\"") || body.starts_with("'''") {
+        return false;
+    }
+    let bytes = body.as_bytes();
+    (1..bytes.len()).any(|at| {
+        let slashes = bytes[..at].iter().rev().skip_while(|b| **b == b'\r').take_while(|b| **b == b'\\').count();
+        bytes[at] == b'\n' && slashes % 2 == 0
+    })
+}
+
+/// Whether two statements of `node` stand on one line with nothing between them.
+fn unseparated(code: &str, node: Node<'_>) -> bool {
+    python::children(node).windows(2).any(|pair| {
+        let before = code.get(..pair[0].end_byte()).unwrap_or("");
+        let gap = code.get(pair[0].end_byte()..pair[1].start_byte()).unwrap_or(";");
+        !gap.contains(['\n', '\r', ';']) && !before.ends_with(['\n', '\r', ';'])
+    })
 }
 
 fn push_children<'t>(
@@ -138,6 +213,9 @@ fn continued(code: &str, at: usize) -> bool {
 }
 
 fn block(code: &str, node: Node<'_>) -> Option<&'static str> {
+    if unseparated(code, node) {
+        return Some("Two statements stand on one line with nothing between them.");
+    }
     let first = python::children(node).into_iter().next()?;
     if !starts_line(code, first.start_byte()) || continued(code, first.start_byte()) {
         return None;

@@ -66,6 +66,8 @@ pub(super) struct Walker<'t> {
     pub(super) lost: Vec<std::rc::Rc<str>>,
     /// Modules whose names are all brought in by `from … import *`.
     pub(super) stars: Vec<String>,
+    /// Free names that no table knows; asked for again and again in long lists.
+    pub(super) meaningless: HashSet<String>,
     /// Non-zero inside a branch, loop or `try`: what is bound there may not be bound at all.
     pub(super) branches: usize,
     pub(super) current_function: Option<usize>,
@@ -103,6 +105,7 @@ pub(super) fn walk(code: &str, tree: &Tree) -> Vec<Raw> {
         stored: HashMap::new(),
         lost: Vec::new(),
         stars: Vec::new(),
+        meaningless: HashSet::new(),
         branches: 0,
         current_function: None,
         single_shot: false,

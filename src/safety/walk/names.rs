@@ -163,6 +163,9 @@ impl Walker<'_> {
             }
             return Value::unknown();
         }
+        if self.meaningless.contains(name) {
+            return Value::nothing();
+        }
         if self.tables.need("builtins", name).is_some() {
             return self.member_of_name("builtins", name, node);
         }
@@ -187,6 +190,9 @@ impl Walker<'_> {
         }
         if self.tables.space(name).is_some() {
             return Value::of(Origin::Name(name.into()));
+        }
+        if self.stars.is_empty() {
+            self.meaningless.insert(name.to_owned());
         }
         let mut value = Value::nothing();
         // `import *` leaves out names with an underscore.
