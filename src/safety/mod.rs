@@ -27,7 +27,7 @@ const DEPTH_LIMIT: usize = 200;
 const STACK_BYTES: usize = 64 << 20;
 /// Longer code is refused: that is thousands of lines, which nobody reads before saying yes, and every text up to here is
 /// judged within a second.
-const LENGTH_LIMIT: usize = 256 << 10;
+const LENGTH_LIMIT: usize = 128 << 10;
 /// More findings say nothing more to a person.
 const FINDING_LIMIT: usize = 200;
 
@@ -72,7 +72,7 @@ pub fn validate_bytes(code: &[u8], policy: &Policy) -> Verdict {
 
 fn judge(code: &str) -> Vec<Raw> {
     if code.len() > LENGTH_LIMIT {
-        return vec![source::unreadable(0, "The code is too long to be checked.".to_owned())];
+        return vec![source::too_long()];
     }
     let mut findings = source::look(code);
     if tables::Tables::get().broken {

@@ -23,6 +23,16 @@ pub(super) fn unreadable(at: usize, why: String) -> Raw {
     finding(at, at, &why, "Write the code again, complete and in plain Python 3.")
 }
 
+/// Code that is longer than anybody reads.
+pub(super) fn too_long() -> Raw {
+    finding(
+        0,
+        0,
+        "The code is too long to be checked, and too long for a person to read.",
+        "Do the work in several shorter programs; put large data into a node or a file.",
+    )
+}
+
 /// The text of `code`, or why it has none that Python and a reader agree on.
 pub(super) fn decode(code: &[u8]) -> Result<&str, Box<Raw>> {
     // One byte order mark at the start is what some editors write; Python skips it.
@@ -105,7 +115,8 @@ fn blank_run(code: &str) -> Option<usize> {
             }
         }
     }
-    None
+    // Empty lines at the end hide nothing, except from the grammar, which takes long over lines that only go on.
+    (lines > 60 && code.trim_end().ends_with('\\')).then_some(start)
 }
 
 /// An encoding line (PEP 263) that does not say UTF-8.

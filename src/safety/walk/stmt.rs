@@ -184,6 +184,10 @@ impl<'t> Walker<'t> {
                 let element = self.elements(value);
                 for (position, inner) in targets.iter().enumerate() {
                     match parts.as_ref().map(|p| p[position]) {
+                        // Taken apart further below; evaluating every level anew would cost the square of the depth.
+                        Some(part) if matches!(part.kind(), "tuple" | "list") && inner.kind().contains("pattern") => {
+                            self.assign(*inner, &element, Some(part));
+                        }
                         Some(part) => {
                             let part_value = self.eval(part);
                             self.assign(*inner, &part_value, Some(part));
