@@ -1,7 +1,6 @@
 //! Rules that look at the arguments of a call. A table names the rule (`checks`); the rule is here.
 
 use super::limits;
-use super::source;
 use super::verdict::Capability;
 use super::walk::Walker;
 use super::walk::call::{Argument, Call};
@@ -53,6 +52,11 @@ const CHECKS: &[(&str, Check)] = &[
     ("clipboard_write", clipboard_write),
     ("third_is_output", third_is_output),
     ("steps", limits::steps),
+    ("pattern", pattern),
+    ("number_of", number_of),
+    ("live_view", live_view),
+    ("sized", limits::sized),
+    ("square", limits::square),
 ];
 
 /// Whether there is a rule of this name.
@@ -175,10 +179,32 @@ fn array_view<'t>(_: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
 fn path_text<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
     let parts: Vec<&str> = call.arguments.iter().filter_map(|a| known_text(Some(a))).collect();
     let path = parts.join("/");
-    if source::is_secret_path(&path) {
-        walker.note_with(call.node, Capability::Secrets, false, None, None, Some(path));
+    walker.guarded_path(call.node, &path);
+    None
+}
+
+/// A pattern with a repeated repetition (`(a+)+`) can take for ever on a short text.
+fn pattern<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
+    let nested = known_text(call.argument(0, &["pattern"])).is_some_and(|text| {
+        text.as_bytes().windows(3).any(|w| matches!(w, [b'+' | b'*', b')', b'+' | b'*' | b'{']))
+    });
+    if nested {
+        walker.note_why(call.node, Capability::Hang, false, "Matching this pattern can take for ever on a short text.");
     }
     None
+}
+
+/// `float('inf')` is a number too.
+fn number_of<'t>(_: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
+    let argument = &call.argument(0, &[])?.value;
+    let number = argument.number().or_else(|| argument.text()?.trim().parse::<f64>().ok())?;
+    (!number.is_nan()).then(|| Value::of(Origin::Number(number)))
+}
+
+/// A numpy array over the memory of an image that is in the scene.
+fn live_view<'t>(_: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
+    let live = call.argument(0, &[]).is_some_and(|a| a.value.has_object("@livearray"));
+    live.then(|| Value::of(Origin::Object("@array".into())))
 }
 
 /// What the person has copied is replaced.
@@ -354,7 +380,12 @@ fn timer_single<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
 
 /// A single shot far in the future runs when nobody remembers it.
 fn timer_delay<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
-    if call.argument(0, &[]).and_then(|a| a.value.number()).is_some_and(|ms| ms > 60_000.0) {
+    let late = call.argument(0, &[]).and_then(|a| a.value.number()).is_some_and(|ms| ms > 60_000.0);
+    // A function that calls itself again through a timer never comes to an end.
+    let again = walker.current_function.is_some_and(|current| {
+        call.arguments.iter().any(|a| a.value.origins().contains(&Origin::Function(current)))
+    });
+    if late || again {
         walker.note(call.node, Capability::Timer, false);
     }
     Some(Value::plain())

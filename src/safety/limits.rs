@@ -166,6 +166,23 @@ pub(super) fn power<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Valu
     None
 }
 
+/// `numpy.random.normal(…, size=shape)`.
+pub(super) fn sized<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
+    let shape = call.keyword("size")?;
+    if size_of(walker, shape.node).is_some_and(|n| n > MANY_ELEMENTS) {
+        walker.note(call.node, Capability::Memory, true);
+    }
+    None
+}
+
+/// `numpy.eye(n)` has n times n elements.
+pub(super) fn square<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
+    if call.argument(0, &["N", "n"]).and_then(|a| a.value.number()).is_some_and(|n| n * n > MANY_ELEMENTS) {
+        walker.note(call.node, Capability::Memory, true);
+    }
+    None
+}
+
 /// `numpy.linspace(from, to, n)`.
 pub(super) fn steps<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
     if call.argument(2, &["num"]).and_then(|a| a.value.number()).is_some_and(|n| n > MANY_ELEMENTS) {

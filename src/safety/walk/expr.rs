@@ -318,6 +318,12 @@ impl<'t> Walker<'t> {
         {
             return limits::fold(a, operator, b).map_or_else(Value::plain, |n| Value::of(Origin::Number(n)));
         }
+        if operator == "/"
+            && let Some(part) = right.text()
+        {
+            let part = part.to_owned();
+            self.guarded_path(node, &part);
+        }
         if operator == "+"
             && let (Some(a), Some(b)) = (left.text(), right.text())
             && a.len() + b.len() < 1000

@@ -5,6 +5,7 @@ use tree_sitter::Node;
 use super::Walker;
 use super::origin::{Origin, Value};
 use crate::safety::checks;
+use crate::safety::source;
 use crate::safety::tables::{Need, Unlisted};
 use crate::safety::verdict::Capability;
 
@@ -311,6 +312,16 @@ impl Walker<'_> {
         }
         for key in keys {
             self.stored.entry(key).or_default().merge(value);
+        }
+    }
+
+    /// Notes a path to keys or to what the system keeps for itself, as soon as it is put together: where it is read or
+    /// written may be out of sight.
+    pub(in crate::safety) fn guarded_path(&mut self, node: Node<'_>, path: &str) {
+        if source::is_secret_path(path) {
+            self.note_with(node, Capability::Secrets, false, None, None, Some(path.to_owned()));
+        } else if source::is_system_path(path) {
+            self.note_with(node, Capability::ReadFile, true, None, None, Some(path.to_owned()));
         }
     }
 
