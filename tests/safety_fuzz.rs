@@ -27,11 +27,74 @@ impl Random {
 }
 
 const PIECES: &[&str] = &[
-    "(", ")", "[", "]", "{", "}", ":", ",", "=", ":=", ".", "*", "**", "@", "->", "\n", "\n    ", "\t", "\r", "\r\n", "\x0c",
-    "\\\n", "\0", "\u{feff}", "é", "𝒂", "'", "\"", "'''", "f'", "f'{", "}'", "r'", "b'", "# ", "def f(", "class C(", "lambda ",
-    "lambda: ", "async ", "await ", "match x:\n  case ", "type X = ", "except* ", "for x in ", "while ", "with ", "if ",
-    "else ", "not ", "del ", "global ", "nonlocal ", "yield ", "return ", "import ", "from ", "as ", "0", "10**9", "1e999",
-    "0x", "__class__", "eval", "slicer.app", "slicer.util", "os", "x",
+    "(",
+    ")",
+    "[",
+    "]",
+    "{",
+    "}",
+    ":",
+    ",",
+    "=",
+    ":=",
+    ".",
+    "*",
+    "**",
+    "@",
+    "->",
+    "\n",
+    "\n    ",
+    "\t",
+    "\r",
+    "\r\n",
+    "\x0c",
+    "\\\n",
+    "\0",
+    "\u{feff}",
+    "é",
+    "𝒂",
+    "'",
+    "\"",
+    "'''",
+    "f'",
+    "f'{",
+    "}'",
+    "r'",
+    "b'",
+    "# ",
+    "def f(",
+    "class C(",
+    "lambda ",
+    "lambda: ",
+    "async ",
+    "await ",
+    "match x:\n  case ",
+    "type X = ",
+    "except* ",
+    "for x in ",
+    "while ",
+    "with ",
+    "if ",
+    "else ",
+    "not ",
+    "del ",
+    "global ",
+    "nonlocal ",
+    "yield ",
+    "return ",
+    "import ",
+    "from ",
+    "as ",
+    "0",
+    "10**9",
+    "1e999",
+    "0x",
+    "__class__",
+    "eval",
+    "slicer.app",
+    "slicer.util",
+    "os",
+    "x",
 ];
 
 /// Identifiers, runs of blanks, and single characters.
@@ -51,9 +114,12 @@ fn tokens(code: &str) -> Vec<&str> {
 fn seeds() -> Vec<String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
     let mut seeds = Vec::new();
-    for name in
-        ["safety_malicious.jsonl", "safety_near_miss.jsonl", "safety_hostile_kinds.jsonl", "safety_harmless_kinds.jsonl"]
-    {
+    for name in [
+        "safety_malicious.jsonl",
+        "safety_near_miss.jsonl",
+        "safety_hostile_kinds.jsonl",
+        "safety_harmless_kinds.jsonl",
+    ] {
         let text = fs::read_to_string(folder.join(name)).expect("the set is part of the tests");
         for line in text.lines() {
             let entry: serde_json::Value = serde_json::from_str(line).expect("one entry a line");
@@ -92,7 +158,8 @@ fn mutate<'a>(random: &mut Random, tokens: &mut Vec<&'a str>, other: &[&'a str])
         }
         // A part in deep brackets.
         6 => {
-            let (open, close) = [("(", ")"), ("[", "]"), ("{", "}"), ("f(", ")"), ("f'{", "}'"), ("not ", "")][random.below(6)];
+            let (open, close) =
+                [("(", ")"), ("[", "]"), ("{", "}"), ("f(", ")"), ("f'{", "}'"), ("not ", "")][random.below(6)];
             let depth = random.below(250);
             let end = (at + random.below(6)).min(tokens.len());
             tokens.splice(end..end, std::iter::repeat_n(close, depth));

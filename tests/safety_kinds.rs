@@ -50,7 +50,8 @@ fn every_way_to_every_target_is_seen() {
     for way in &ways {
         for (before, object, member, least) in TARGETS {
             let (head, tail) = member.split_at(2);
-            let code = way.replace("HEAD", head).replace("TAIL", tail).replace("OBJECT", object).replace("MEMBER", member);
+            let code =
+                way.replace("HEAD", head).replace("TAIL", tail).replace("OBJECT", object).replace("MEMBER", member);
             let code = format!("{before}{code}\n");
             if verdict(&code) < *least {
                 missed.push(code);

@@ -31,7 +31,8 @@ fn page(source: &Path, file: &str) -> Option<String> {
     if let Ok(text) = std::fs::read_to_string(source.join(file)) {
         return Some(text);
     }
-    let shown = Command::new("git").arg("--git-dir").arg(source).args(["show", &format!("HEAD:{file}")]).output().ok()?;
+    let shown =
+        Command::new("git").arg("--git-dir").arg(source).args(["show", &format!("HEAD:{file}")]).output().ok()?;
     shown.status.success().then(|| String::from_utf8_lossy(&shown.stdout).into_owned())
 }
 
@@ -80,7 +81,10 @@ fn the_script_repository_is_judged_as_people_would() {
         count.0 += usize::from(fine);
         count.1 += 1;
         if !fine {
-            println!("{} {} ({}): {is}, not {}: {:?}", label.id, label.heading, label.file, label.label, verdict.findings);
+            println!(
+                "{} {} ({}): {is}, not {}: {:?}",
+                label.id, label.heading, label.file, label.label, verdict.findings
+            );
         }
         if is == "refused" && label.label != "not_agent" {
             refused.push(label.id);

@@ -238,5 +238,7 @@ mod tests {
         assert_eq!(index.place(code, 0), (1, 1));
         assert_eq!(index.place(code, 5), (2, 3));
         assert_eq!(index.place("", 0), (1, 1));
+        // A lone carriage return ends a line too; with a line feed it ends one line and not two.
+        assert_eq!(LineIndex::new("a\rb\r\nc").place("a\rb\r\nc", 5), (3, 1));
     }
 }

@@ -185,9 +185,8 @@ fn path_text<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
 
 /// A pattern with a repeated repetition (`(a+)+`) can take for ever on a short text.
 fn pattern<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
-    let nested = known_text(call.argument(0, &["pattern"])).is_some_and(|text| {
-        text.as_bytes().windows(3).any(|w| matches!(w, [b'+' | b'*', b')', b'+' | b'*' | b'{']))
-    });
+    let nested = known_text(call.argument(0, &["pattern"]))
+        .is_some_and(|text| text.as_bytes().windows(3).any(|w| matches!(w, [b'+' | b'*', b')', b'+' | b'*' | b'{'])));
     if nested {
         walker.note_why(call.node, Capability::Hang, false, "Matching this pattern can take for ever on a short text.");
     }
@@ -326,7 +325,8 @@ fn truth(walker: &Walker<'_>, argument: Option<&Argument<'_>>) -> Option<bool> {
 fn numpy_load<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
     let scope = known_text(call.argument(0, &["file"])).map(str::to_owned);
     walker.note_with(call.node, Capability::ReadFile, false, None, None, scope);
-    let pickles = call.splat || call.argument(2, &["allow_pickle"]).is_some_and(|a| truth(walker, Some(a)) != Some(false));
+    let pickles =
+        call.splat || call.argument(2, &["allow_pickle"]).is_some_and(|a| truth(walker, Some(a)) != Some(false));
     if pickles {
         walker.note_why(
             call.node,
@@ -382,9 +382,9 @@ fn timer_single<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
 fn timer_delay<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
     let late = call.argument(0, &[]).and_then(|a| a.value.number()).is_some_and(|ms| ms > 60_000.0);
     // A function that calls itself again through a timer never comes to an end.
-    let again = walker.current_function.is_some_and(|current| {
-        call.arguments.iter().any(|a| a.value.origins().contains(&Origin::Function(current)))
-    });
+    let again = walker
+        .current_function
+        .is_some_and(|current| call.arguments.iter().any(|a| a.value.origins().contains(&Origin::Function(current))));
     if late || again {
         walker.note(call.node, Capability::Timer, false);
     }

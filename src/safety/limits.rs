@@ -404,7 +404,9 @@ fn certain_calls<'t>(walker: &Walker<'t>, body: Node<'t>) -> Vec<(&'t str, Node<
             "expression_statement" | "return_statement" | "assignment" => calls_in(walker, statement, &mut calls),
             "function_definition" | "class_definition" | "pass_statement" | "global_statement" => continue,
             // What has no way out of the function only comes before.
-            _ if !has_kind(statement, &["return_statement", "raise_statement", "yield", "assert_statement"]) => continue,
+            _ if !has_kind(statement, &["return_statement", "raise_statement", "yield", "assert_statement"]) => {
+                continue;
+            }
             _ => break,
         }
         if statement.kind() == "return_statement" {

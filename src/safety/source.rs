@@ -72,12 +72,7 @@ pub(super) fn look(code: &str) -> Vec<Raw> {
         ));
     }
     if let Some(at) = blank_run(code) {
-        found.push(finding(
-            at,
-            at,
-            GAP,
-            "Write the code without large gaps.",
-        ));
+        found.push(finding(at, at, GAP, "Write the code without large gaps."));
     }
     found
 }

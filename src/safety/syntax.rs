@@ -62,7 +62,7 @@ fn broken_line(code: &str, tree: &Tree) -> Option<(usize, &'static str)> {
                 return Some((start, "A text runs over the end of its line."));
             }
             if kind != "comment" {
-                opens = matches!(token, ";" | ":" ) && brackets == 0;
+                opens = matches!(token, ";" | ":") && brackets == 0;
                 end = node.end_byte();
             }
         }
@@ -151,12 +151,19 @@ fn refused(code: &str, node: Node<'_>, place: Place) -> Option<&'static str> {
             (!assignable(left, 0)).then_some("Something is assigned to that cannot hold a value.")
         }
         "try_statement" => {
-            let handled = python::children(node).iter().any(|c| c.kind().starts_with("except") || c.kind() == "finally_clause");
+            let handled =
+                python::children(node).iter().any(|c| c.kind().starts_with("except") || c.kind() == "finally_clause");
             (!handled).then_some("`try` has neither `except` nor `finally`.")
         }
         "integer" => number(python::text(node, code)).then_some("A number is written in a way that Python refuses."),
-        "if_statement" | "elif_clause" | "function_definition" | "class_definition" | "while_statement"
-        | "with_statement" | "else_clause" | "finally_clause" => {
+        "if_statement"
+        | "elif_clause"
+        | "function_definition"
+        | "class_definition"
+        | "while_statement"
+        | "with_statement"
+        | "else_clause"
+        | "finally_clause" => {
             let body = ["consequence", "body"].iter().find_map(|f| node.child_by_field_name(f));
             let body = body.or_else(|| python::children(node).into_iter().find(|c| c.kind() == "block"));
             let empty = body.is_none_or(|b| python::children(b).is_empty());
@@ -230,10 +237,16 @@ fn assignable(target: Node<'_>, depth: usize) -> bool {
     }
     match target.kind() {
         "identifier" | "attribute" | "subscript" | "keyword_identifier" | "line_continuation" => true,
-        "parenthesized_expression" | "tuple" | "list" | "pattern_list" | "tuple_pattern" | "list_pattern"
-        | "expression_list" | "list_splat" | "list_splat_pattern" | "as_pattern_target" => {
-            python::children(target).into_iter().all(|child| assignable(child, depth + 1))
-        }
+        "parenthesized_expression"
+        | "tuple"
+        | "list"
+        | "pattern_list"
+        | "tuple_pattern"
+        | "list_pattern"
+        | "expression_list"
+        | "list_splat"
+        | "list_splat_pattern"
+        | "as_pattern_target" => python::children(target).into_iter().all(|child| assignable(child, depth + 1)),
         // Soft keywords (`match`, `type`, `print`, `exec`) are names here.
         kind => !matches!(
             kind,

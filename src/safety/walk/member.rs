@@ -71,7 +71,8 @@ impl Walker<'_> {
         let called = self.callees.contains(&node.id());
         if dunder
             && called
-            && (self.tables.listed("called_dunder_attributes", name) || (base.origins() == [Origin::Super] && self.tables.listed("super_dunder_attributes", name)))
+            && (self.tables.listed("called_dunder_attributes", name)
+                || (base.origins() == [Origin::Super] && self.tables.listed("super_dunder_attributes", name)))
         {
             return true;
         }
