@@ -122,13 +122,19 @@ fn finish(mut raw: Raw, code: &str, lines: &LineIndex, policy: &Policy) -> Findi
         raw.capability = Capability::Secrets;
     }
     let grave = raw.grave || (file && raw.scope.as_deref().is_some_and(source::is_system_path));
+    let verdict = policy.judge(raw.capability, grave, raw.scope.as_deref());
+    let mut instead = raw.instead.unwrap_or_else(|| raw.capability.instead().to_owned());
+    // What is blocked cannot be allowed once.
+    if verdict == VerdictKind::Block {
+        instead = instead.replace(", or allow this once.", ".");
+    }
     Finding {
         capability: raw.capability,
         line,
         column,
         why: raw.why.unwrap_or_else(|| raw.capability.why(&what)),
-        instead: raw.instead.unwrap_or_else(|| raw.capability.instead().to_owned()),
-        verdict: policy.judge(raw.capability, grave, raw.scope.as_deref()),
+        instead,
+        verdict,
         text,
         scope: raw.scope,
     }

@@ -164,6 +164,12 @@ fn parts_of(path: &str) -> Vec<String> {
     parts
 }
 
+/// Whether `host` is an IPv4 address that is not of this computer or a network of one's own.
+pub(super) fn is_public_number(host: &str) -> bool {
+    host.parse::<std::net::Ipv4Addr>()
+        .is_ok_and(|ip| !(ip.is_private() || ip.is_loopback() || ip.is_link_local() || ip.is_unspecified()))
+}
+
 /// Whether `path` is one where keys and passwords are kept.
 pub(super) fn is_secret_path(path: &str) -> bool {
     const PARTS: &[&str] = &[

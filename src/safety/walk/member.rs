@@ -296,6 +296,11 @@ impl Walker<'_> {
                 _ => {}
             }
         }
+        // A person cannot tell whose computer a bare public address is.
+        if matches!(name, "host" | "address" | "url") && value.text().is_some_and(source::is_public_number) {
+            let why = "This names a computer on the internet only by a number, so nobody can tell whose it is.";
+            self.note_why(node, Capability::Network, true, why);
+        }
         let dunder = name.starts_with("__") && name.ends_with("__");
         if dunder || self.tables.listed("inner_attributes", name) {
             self.note(node, Capability::Reflection, false);
