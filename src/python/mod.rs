@@ -11,7 +11,7 @@ use tree_sitter::{Node, ParseOptions, ParseState, Parser, Point, Tree};
 use unicode_normalization::UnicodeNormalization;
 
 /// A text of the length that is checked at all is read in a small part of this.
-const PARSE_LIMIT: Duration = Duration::from_secs(2);
+const PARSE_LIMIT: Duration = Duration::from_millis(800);
 
 /// Why a text could not be read as Python.
 #[derive(Debug, Error, Clone, PartialEq, Eq)]
