@@ -55,7 +55,7 @@ fn hostile_code_never_runs_unasked() {
         }
     }
     assert!(allowed.is_empty(), "run unasked: {allowed:?}");
-    assert!(refused * 100 >= refuse * 95, "{refused} of {refuse} refused; only asked about: {soft:?}");
+    assert!(refused * 100 >= refuse * 97, "{refused} of {refuse} refused; only asked about: {soft:?}");
 }
 
 /// Words that frighten a simple filter are no reason to ask.

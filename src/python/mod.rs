@@ -3,9 +3,15 @@
 //! A syntax tree and not the interpreter, because the text is judged before any Python runs and often without Slicer
 //! being there. tree-sitter never fails on bad text; `first_problem` says whether the tree can be trusted.
 
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
 use thiserror::Error;
-use tree_sitter::{Node, Parser, Tree};
+use tree_sitter::{Node, ParseOptions, ParseState, Parser, Point, Tree};
 use unicode_normalization::UnicodeNormalization;
+
+/// A text of the length that is checked at all is read in a small part of this.
+const PARSE_LIMIT: Duration = Duration::from_millis(800);
 
 /// Why a text could not be read as Python.
 #[derive(Debug, Error, Clone, PartialEq, Eq)]
@@ -22,7 +28,15 @@ pub enum ParseError {
 pub fn parse(code: &str) -> Result<Tree, ParseError> {
     let mut parser = Parser::new();
     parser.set_language(&tree_sitter_python::LANGUAGE.into()).map_err(|_| ParseError::Grammar)?;
-    parser.parse(code, None).ok_or(ParseError::NoTree)
+    // Some texts cost the grammar far more than their length; nobody waits for them.
+    let start = Instant::now();
+    let mut watch = |_: &ParseState| {
+        if start.elapsed() > PARSE_LIMIT { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    let bytes = code.as_bytes();
+    let mut read = |at: usize, _: Point| bytes.get(at..).unwrap_or_default();
+    let options = ParseOptions::new().progress_callback(&mut watch);
+    parser.parse_with_options(&mut read, None, Some(options)).ok_or(ParseError::NoTree)
 }
 
 /// The source text of `node`; empty when the node does not lie in `code` on character borders.
@@ -95,11 +109,11 @@ pub struct LineIndex {
 }
 
 impl LineIndex {
-    /// Indexes `code`; a line ends at `\n`.
+    /// Indexes `code`; a line ends at `\n`, `\r\n` or a lone `\r`, as Python and editors count.
     pub fn new(code: &str) -> Self {
-        let starts = std::iter::once(0)
-            .chain(code.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(i, _)| i + 1))
-            .collect();
+        let bytes = code.as_bytes();
+        let ends = |at: usize| bytes[at] == b'\n' || (bytes[at] == b'\r' && bytes.get(at + 1) != Some(&b'\n'));
+        let starts = std::iter::once(0).chain((0..bytes.len()).filter(|at| ends(*at)).map(|at| at + 1)).collect();
         Self { starts }
     }
 
@@ -224,5 +238,7 @@ mod tests {
         assert_eq!(index.place(code, 0), (1, 1));
         assert_eq!(index.place(code, 5), (2, 3));
         assert_eq!(index.place("", 0), (1, 1));
+        // A lone carriage return ends a line too; with a line feed it ends one line and not two.
+        assert_eq!(LineIndex::new("a\rb\r\nc").place("a\rb\r\nc", 5), (3, 1));
     }
 }

@@ -48,6 +48,15 @@ const CHECKS: &[(&str, Check)] = &[
     ("repeats", limits::repeats),
     ("consume", consume),
     ("timer_delay", timer_delay),
+    ("path_text", path_text),
+    ("clipboard_write", clipboard_write),
+    ("third_is_output", third_is_output),
+    ("steps", limits::steps),
+    ("pattern", pattern),
+    ("number_of", number_of),
+    ("live_view", live_view),
+    ("sized", limits::sized),
+    ("square", limits::square),
 ];
 
 /// Whether there is a rule of this name.
@@ -89,7 +98,8 @@ fn open<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
 }
 
 fn image_file<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
-    if let Some(path) = known_text(call.argument(0, &[])) {
+    // `:/…` is a picture inside the program.
+    if let Some(path) = known_text(call.argument(0, &[])).filter(|p| !p.starts_with(':')) {
         let scope = Some(path.to_owned());
         walker.note_with(call.node, Capability::ReadFile, false, None, None, scope);
     }
@@ -131,7 +141,10 @@ fn class_maker<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
     if call.arguments.len() > 1 || call.splat {
         walker.note(call.node, Capability::Reflection, false);
     }
-    Some(Value::unknown())
+    // A class has the methods of its objects.
+    let mut value = call.argument(0, &[]).map_or_else(Value::unknown, |a| a.value.clone());
+    value.add(Origin::Unknown);
+    Some(value)
 }
 
 fn is_own(value: &Value) -> bool {
@@ -160,6 +173,51 @@ fn same<'t>(_: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
 fn array_view<'t>(_: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
     let own = call.argument(0, &[]).is_some_and(|a| is_own(&a.value));
     Some(if own { Value::unknown() } else { Value::of(Origin::Object("@array".into())) })
+}
+
+/// A path that is put together: reading it comes later, where the keys it leads to are out of sight.
+fn path_text<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
+    let parts: Vec<&str> = call.arguments.iter().filter_map(|a| known_text(Some(a))).collect();
+    let path = parts.join("/");
+    walker.guarded_path(call.node, &path);
+    None
+}
+
+/// A pattern with a repeated repetition (`(a+)+`) can take for ever on a short text.
+fn pattern<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
+    let nested = known_text(call.argument(0, &["pattern"]))
+        .is_some_and(|text| text.as_bytes().windows(3).any(|w| matches!(w, [b'+' | b'*', b')', b'+' | b'*' | b'{'])));
+    if nested {
+        walker.note_why(call.node, Capability::Hang, false, "Matching this pattern can take for ever on a short text.");
+    }
+    None
+}
+
+/// `float('inf')` is a number too.
+fn number_of<'t>(_: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
+    let argument = &call.argument(0, &[])?.value;
+    let number = argument.number().or_else(|| argument.text()?.trim().parse::<f64>().ok())?;
+    (!number.is_nan()).then(|| Value::of(Origin::Number(number)))
+}
+
+/// A numpy array over the memory of an image that is in the scene.
+fn live_view<'t>(_: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
+    let live = call.argument(0, &[]).is_some_and(|a| a.value.has_object("@livearray"));
+    live.then(|| Value::of(Origin::Object("@array".into())))
+}
+
+/// What the person has copied is replaced.
+fn clipboard_write<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
+    walker.note_why(call.node, Capability::OverwriteData, false, "This replaces what is on the clipboard.");
+    Some(Value::plain())
+}
+
+/// `numpy.add(a, b, out)`.
+fn third_is_output<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
+    if call.argument(2, &[]).is_some_and(|a| a.value.has_object("@array")) {
+        walker.note(call.node, Capability::OverwriteData, false);
+    }
+    None
 }
 
 /// Functions that fill their first argument (`numpy.copyto`).
@@ -191,7 +249,7 @@ fn format_text<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
 }
 
 /// Whether a replacement field of `text` reads an underscored attribute.
-fn field_reaches(text: &str) -> bool {
+pub(super) fn field_reaches(text: &str) -> bool {
     text.split('{').skip(1).any(|field| {
         let name = field.split(['}', ':', '!']).next().unwrap_or("");
         name.contains("._") || name.contains("[_") || name.contains("['_")
@@ -232,6 +290,10 @@ fn settings_read<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> 
     match known_text(call.argument(0, &["key"])) {
         Some(key) => {
             let key = key.to_ascii_lowercase();
+            if key.contains("startup") {
+                let why = "This setting names what Slicer runs at every start.";
+                walker.note_why(call.node, Capability::Settings, true, why);
+            }
             if SECRET_WORDS.iter().any(|w| key.contains(w)) {
                 walker.note(call.node, Capability::Secrets, false);
             }
@@ -263,7 +325,8 @@ fn truth(walker: &Walker<'_>, argument: Option<&Argument<'_>>) -> Option<bool> {
 fn numpy_load<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
     let scope = known_text(call.argument(0, &["file"])).map(str::to_owned);
     walker.note_with(call.node, Capability::ReadFile, false, None, None, scope);
-    let pickles = call.splat || call.keyword("allow_pickle").is_some_and(|a| truth(walker, Some(a)) != Some(false));
+    let pickles =
+        call.splat || call.argument(2, &["allow_pickle"]).is_some_and(|a| truth(walker, Some(a)) != Some(false));
     if pickles {
         walker.note_why(
             call.node,
@@ -317,7 +380,12 @@ fn timer_single<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
 
 /// A single shot far in the future runs when nobody remembers it.
 fn timer_delay<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
-    if call.argument(0, &[]).and_then(|a| a.value.number()).is_some_and(|ms| ms > 60_000.0) {
+    let late = call.argument(0, &[]).and_then(|a| a.value.number()).is_some_and(|ms| ms > 60_000.0);
+    // A function that calls itself again through a timer never comes to an end.
+    let again = walker
+        .current_function
+        .is_some_and(|current| call.arguments.iter().any(|a| a.value.origins().contains(&Origin::Function(current))));
+    if late || again {
         walker.note(call.node, Capability::Timer, false);
     }
     Some(Value::plain())

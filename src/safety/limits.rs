@@ -106,9 +106,18 @@ pub(super) fn delay_display<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Opt
     Some(Value::plain())
 }
 
-/// `SetDimensions(x, y, z)` of an image.
+/// `SetDimensions(x, y, z)` and `SetExtent(x0, x1, y0, y1, z0, z1)` of an image, also with one list.
 pub(super) fn allocate_box<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
-    let sizes: Option<Vec<f64>> = call.arguments.iter().map(|a| a.value.number()).collect();
+    let sizes: Option<Vec<f64>> = match call.arguments.as_slice() {
+        [one] if matches!(one.node.kind(), "list" | "tuple") => {
+            python::children(one.node).into_iter().map(|part| walker.eval(part).number()).collect()
+        }
+        several => several.iter().map(|a| a.value.number()).collect(),
+    };
+    let sizes = sizes.map(|s| match s.as_slice() {
+        [x0, x1, y0, y1, z0, z1] => vec![x1 - x0 + 1.0, y1 - y0 + 1.0, z1 - z0 + 1.0],
+        _ => s,
+    });
     if sizes.is_some_and(|s| s.len() > 1 && s.iter().product::<f64>() > MANY_ELEMENTS) {
         walker.note(call.node, Capability::Memory, true);
     }
@@ -153,6 +162,31 @@ pub(super) fn power<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Valu
     if let [a, b] = call.arguments.as_slice() {
         let (a, b) = (a.value.clone(), b.value.clone());
         walker.huge(call.node, &a, "**", &b);
+    }
+    None
+}
+
+/// `numpy.random.normal(…, size=shape)`.
+pub(super) fn sized<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
+    let shape = call.keyword("size")?;
+    if size_of(walker, shape.node).is_some_and(|n| n > MANY_ELEMENTS) {
+        walker.note(call.node, Capability::Memory, true);
+    }
+    None
+}
+
+/// `numpy.eye(n)` has n times n elements.
+pub(super) fn square<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
+    if call.argument(0, &["N", "n"]).and_then(|a| a.value.number()).is_some_and(|n| n * n > MANY_ELEMENTS) {
+        walker.note(call.node, Capability::Memory, true);
+    }
+    None
+}
+
+/// `numpy.linspace(from, to, n)`.
+pub(super) fn steps<'t>(walker: &mut Walker<'t>, call: &Call<'t>) -> Option<Value> {
+    if call.argument(2, &["num"]).and_then(|a| a.value.number()).is_some_and(|n| n > MANY_ELEMENTS) {
+        walker.note(call.node, Capability::Memory, true);
     }
     None
 }
@@ -303,6 +337,18 @@ pub(super) fn leaves(node: Node<'_>) -> bool {
     false
 }
 
+/// Whether a function with this body gives values for ever: `while True` around a `yield`, and no way out.
+pub(super) fn gives_for_ever(walker: &Walker<'_>, body: Node<'_>) -> bool {
+    python::children(body).into_iter().filter(|s| s.kind() == "while_statement").any(|statement| {
+        let always = statement
+            .child_by_field_name("condition")
+            .is_some_and(|c| matches!(walker.text(c).trim_matches(['(', ')', ' ']), "True" | "1"));
+        always
+            && has_kind(statement, &["yield"])
+            && !has_kind(statement, &["break_statement", "return_statement", "raise_statement"])
+    })
+}
+
 fn has_kind(node: Node<'_>, kinds: &[&str]) -> bool {
     let mut stack = vec![node];
     while let Some(at) = stack.pop() {
@@ -356,7 +402,11 @@ fn certain_calls<'t>(walker: &Walker<'t>, body: Node<'t>) -> Vec<(&'t str, Node<
     for statement in python::children(body) {
         match statement.kind() {
             "expression_statement" | "return_statement" | "assignment" => calls_in(walker, statement, &mut calls),
-            "function_definition" | "pass_statement" | "global_statement" => continue,
+            "function_definition" | "class_definition" | "pass_statement" | "global_statement" => continue,
+            // What has no way out of the function only comes before.
+            _ if !has_kind(statement, &["return_statement", "raise_statement", "yield", "assert_statement"]) => {
+                continue;
+            }
             _ => break,
         }
         if statement.kind() == "return_statement" {

@@ -11,6 +11,7 @@ mod checks;
 mod limits;
 mod policy;
 mod source;
+mod syntax;
 mod tables;
 mod verdict;
 mod walk;
@@ -24,8 +25,9 @@ use crate::python::{self, LineIndex, Problem};
 const DEPTH_LIMIT: usize = 200;
 /// Enough for five times `DEPTH_LIMIT` levels in an unoptimised build, whatever the caller's own stack.
 const STACK_BYTES: usize = 64 << 20;
-/// Longer code is refused: nobody can read it before saying yes.
-const LENGTH_LIMIT: usize = 4 << 20;
+/// Longer code is refused: that is thousands of lines, which nobody reads before saying yes, and every text up to here is
+/// judged within a second.
+const LENGTH_LIMIT: usize = 128 << 10;
 /// More findings say nothing more to a person.
 const FINDING_LIMIT: usize = 200;
 
@@ -70,9 +72,15 @@ pub fn validate_bytes(code: &[u8], policy: &Policy) -> Verdict {
 
 fn judge(code: &str) -> Vec<Raw> {
     if code.len() > LENGTH_LIMIT {
-        return vec![source::unreadable(0, "The code is too long to be checked.".to_owned())];
+        return vec![source::too_long()];
     }
     let mut findings = source::look(code);
+    if tables::Tables::get().broken {
+        findings.push(source::unreadable(0, "The safety tables of this program cannot be read.".to_owned()));
+    }
+    if findings.iter().any(source::is_gap) {
+        return findings;
+    }
     match python::parse(code) {
         Err(error) => findings.push(source::unreadable(0, error.to_string())),
         Ok(tree) => match python::first_problem(&tree, DEPTH_LIMIT) {
@@ -83,7 +91,10 @@ fn judge(code: &str) -> Vec<Raw> {
             Some(Problem::Depth(at)) => {
                 findings.push(source::unreadable(at, "The code is nested too deeply to be checked.".to_owned()));
             }
-            None => findings.extend(walk_on_own_stack(code, &tree)),
+            None => match syntax::look(code, &tree) {
+                Some((at, why)) => findings.push(source::unreadable(at, why.to_owned())),
+                None => findings.extend(walk_on_own_stack(code, &tree)),
+            },
         },
     }
     findings.sort_by_key(|f| (f.start, f.capability, std::cmp::Reverse(f.end)));
@@ -111,13 +122,19 @@ fn finish(mut raw: Raw, code: &str, lines: &LineIndex, policy: &Policy) -> Findi
         raw.capability = Capability::Secrets;
     }
     let grave = raw.grave || (file && raw.scope.as_deref().is_some_and(source::is_system_path));
+    let verdict = policy.judge(raw.capability, grave, raw.scope.as_deref());
+    let mut instead = raw.instead.unwrap_or_else(|| raw.capability.instead().to_owned());
+    // What is blocked cannot be allowed once.
+    if verdict == VerdictKind::Block {
+        instead = instead.replace(", or allow this once.", ".");
+    }
     Finding {
         capability: raw.capability,
         line,
         column,
         why: raw.why.unwrap_or_else(|| raw.capability.why(&what)),
-        instead: raw.instead.unwrap_or_else(|| raw.capability.instead().to_owned()),
-        verdict: policy.judge(raw.capability, grave, raw.scope.as_deref()),
+        instead,
+        verdict,
         text,
         scope: raw.scope,
     }

@@ -3,6 +3,8 @@
 use super::Raw;
 use super::verdict::Capability;
 
+const GAP: &str = "A very long gap pushes part of the code out of sight.";
+
 fn finding(start: usize, end: usize, why: &str, instead: &str) -> Raw {
     Raw {
         start,
@@ -19,6 +21,16 @@ fn finding(start: usize, end: usize, why: &str, instead: &str) -> Raw {
 /// Code that cannot be checked at all.
 pub(super) fn unreadable(at: usize, why: String) -> Raw {
     finding(at, at, &why, "Write the code again, complete and in plain Python 3.")
+}
+
+/// Code that is longer than anybody reads.
+pub(super) fn too_long() -> Raw {
+    finding(
+        0,
+        0,
+        "The code is too long to be checked, and too long for a person to read.",
+        "Do the work in several shorter programs; put large data into a node or a file.",
+    )
 }
 
 /// The text of `code`, or why it has none that Python and a reader agree on.
@@ -60,12 +72,7 @@ pub(super) fn look(code: &str) -> Vec<Raw> {
         ));
     }
     if let Some(at) = blank_run(code) {
-        found.push(finding(
-            at,
-            at,
-            "A very long gap pushes part of the code out of sight.",
-            "Write the code without large gaps.",
-        ));
+        found.push(finding(at, at, GAP, "Write the code without large gaps."));
     }
     found
 }
@@ -77,11 +84,19 @@ fn is_hidden(c: char) -> bool {
         || matches!(c, '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
+/// Whether a finding of `look` says that reading the text on is of no use.
+pub(super) fn is_gap(raw: &Raw) -> bool {
+    raw.why.as_deref() == Some(GAP)
+}
+
 /// Where more than 60 empty lines, or 200 blanks inside a line, are followed by more code.
 fn blank_run(code: &str) -> Option<usize> {
     let (mut start, mut lines, mut blanks) = (0usize, 0usize, 0usize);
+    let bytes = code.as_bytes();
     for (at, c) in code.char_indices() {
         match c {
+            // A line that only goes on is as empty as one without anything.
+            '\\' if matches!(bytes.get(at + 1), Some(b'\n' | b'\r')) => {}
             '\n' => {
                 lines += 1;
                 blanks = 0;
@@ -95,7 +110,8 @@ fn blank_run(code: &str) -> Option<usize> {
             }
         }
     }
-    None
+    // Empty lines at the end hide nothing, except from the grammar, which takes long over lines that only go on.
+    (lines > 60 && code.trim_end().ends_with('\\')).then_some(start)
 }
 
 /// An encoding line (PEP 263) that does not say UTF-8.
@@ -146,6 +162,12 @@ fn parts_of(path: &str) -> Vec<String> {
         }
     }
     parts
+}
+
+/// Whether `host` is an IPv4 address that is not of this computer or a network of one's own.
+pub(super) fn is_public_number(host: &str) -> bool {
+    host.parse::<std::net::Ipv4Addr>()
+        .is_ok_and(|ip| !(ip.is_private() || ip.is_loopback() || ip.is_link_local() || ip.is_unspecified()))
 }
 
 /// Whether `path` is one where keys and passwords are kept.

@@ -151,17 +151,19 @@ pub(crate) struct Tables {
     /// Spaces whose name is a pattern.
     families: Names<Space>,
     lists: HashMap<String, HashSet<String>>,
+    /// Part of them could not be read: what they would have named would pass as unknown objects do.
+    pub(crate) broken: bool,
 }
 
 impl Tables {
-    /// The tables of this build. Their form is held by a test; a file that does not parse is left out, and what it
-    /// would have named is then unknown, which asks.
+    /// The tables of this build. Their form is held by a test; with a file that does not parse, nothing is allowed.
     pub(crate) fn get() -> &'static Tables {
         static TABLES: LazyLock<Tables> = LazyLock::new(|| {
             let mut tables = Tables::default();
             for (name, text) in SOURCES {
                 if let Err(error) = tables.load(text) {
                     tracing::error!(table = name, %error, "a safety table cannot be read");
+                    tables.broken = true;
                 }
             }
             tables

@@ -189,3 +189,112 @@ fn a_harmful_line_is_found_behind_many_harmless_ones() {
     assert_eq!(verdict.verdict, VerdictKind::Block);
     assert!(verdict.findings.iter().any(|finding| finding.capability == Capability::Process));
 }
+
+/// Every capability can be met, and has its own words and its default.
+#[test]
+fn every_capability_is_reached_and_has_its_default() {
+    use Capability as C;
+    use VerdictKind::{Ask, Block};
+    let cases = [
+        (C::ReadFile, "open('/data/a.txt')", Ask),
+        (C::WriteFile, "open('/data/a.txt', 'w')", Ask),
+        (C::DeleteFile, "import shutil\nshutil.rmtree('/data')", Block),
+        (C::Network, "slicer.util.downloadFile('https://x.invalid/a', '/data/a')", Ask),
+        (C::SampleData, "import SampleData\nSampleData.downloadSample('MRHead')", Ask),
+        (C::Process, "import subprocess", Block),
+        (C::Install, "slicer.util.pip_install('x')", Ask),
+        (C::Settings, "slicer.app.settings().setValue('a', 1)", Ask),
+        (C::Secrets, "import os\nos.environ", Block),
+        (C::Quit, "x.quit()", Ask),
+        (C::ClearScene, "slicer.mrmlScene.Clear()", Ask),
+        (C::DeleteNodes, "slicer.mrmlScene.RemoveNode(slicer.util.getNode('V'))", Ask),
+        (C::OverwriteData, "slicer.util.arrayFromVolume(slicer.util.getNode('V'))[:] = 0", Ask),
+        (C::DynamicCode, "eval('1')", Block),
+        (C::Reflection, "().__class__", Block),
+        (C::UnknownModule, "import some_module_nobody_knows", Ask),
+        (C::Timer, "qt.QTimer().start(100)", Ask),
+        (C::Gui, "slicer.util.clickAndDrag(None)", VerdictKind::Allow),
+        (C::Hang, "import time\ntime.sleep(60)", Ask),
+        (C::Memory, "x = 'a' * 10**12", Block),
+        (C::Syntax, "x = (", Block),
+    ];
+    assert_eq!(cases.len(), C::ALL.len(), "a capability has no case");
+    for (capability, code, expected) in cases {
+        let verdict = validate(code, &Policy::default());
+        let finding = verdict.findings.iter().find(|f| f.capability == capability);
+        let finding = finding.unwrap_or_else(|| panic!("{code} does not need {capability}: {:?}", verdict.findings));
+        assert_eq!(finding.verdict, expected, "{code}");
+        assert!(finding.why.ends_with('.') && finding.instead.ends_with('.'), "{code}: {finding:?}");
+    }
+}
+
+/// Lines and columns are those that an editor shows.
+#[test]
+fn places_are_right_whatever_stands_before() {
+    let place = |code: &str| {
+        let verdict = validate(code, &Policy::default());
+        let finding = verdict.findings.iter().find(|f| f.capability == Capability::DynamicCode).expect("eval is found");
+        (finding.line, finding.column)
+    };
+    assert_eq!(place("if x:\n\teval('1')"), (2, 2));
+    assert_eq!(place("x = 1\r\ny = eval('1')"), (2, 5));
+    assert_eq!(place("x = '\u{1d482}é'; eval('1')"), (1, 11));
+    assert_eq!(place("x = \\\n  eval('1')"), (2, 3));
+    assert_eq!(place("x = '''a\nb'''; eval('1')"), (2, 7));
+    assert_eq!(place("\x0cx = eval('1')"), (1, 6));
+}
+
+/// What Python refuses and the grammar for editors accepts.
+#[test]
+fn what_python_refuses_is_not_allowed() {
+    each(
+        VerdictKind::Block,
+        &[
+            "if x:\ny = 1",
+            "def f():\n",
+            "x = 1\n  y = 2",
+            "if x:\n    a = 1\n  b = 2",
+            "return 1",
+            "break",
+            "def f():\n    for x in y:\n        pass\n    break",
+            "yield 1",
+            "def f(): await x",
+            "f() = 1",
+            "1 = x",
+            "for f() in x: pass",
+            "x = 012",
+            "x = 1__0",
+            "f(a=1, 2)",
+            "def f(a=1, b): pass",
+            "def f(a, a): pass",
+            "a = 1 b = 2",
+            "a =\n1",
+            "a.\nb()",
+            "x = 'a\nb'",
+            "try:\n    pass",
+            "nonlocal x",
+        ],
+    );
+}
+
+/// The newest forms of the language are read.
+#[test]
+fn new_syntax_is_understood() {
+    each(
+        VerdictKind::Allow,
+        &[
+            "def f[T: int, *Ts, **P](x: T) -> T:\n    return x",
+            "class C[T]:\n    pass",
+            "type P[T] = list[T]",
+            "x = f'{f'{1 + 1}'!r:>{10}} {'a' 'b'} {1:{2}}'",
+            "try:\n    pass\nexcept* (ValueError, TypeError) as e:\n    print(e.exceptions)",
+            "match x:\n    case {'a': [1, *_], **rest} if rest:\n        print(rest)\n    case str() | int(real=1):\n        pass",
+            "with (open_a() as a, open_b() as b):\n    print(a, b)",
+            "print(x := 1, [y := 2, y])",
+            "def f(a, /, b, *, c): pass\nf(1, 2, c=3)",
+            "match = 1\ntype = 2\nprint(match, type)",
+            "async def f():\n    async with a() as b, c():\n        return [x async for x in b]",
+            "x = (1\n    + 2\n)\ny = x \\\n    + 1",
+        ],
+    );
+}

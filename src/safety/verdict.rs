@@ -100,44 +100,26 @@ impl Capability {
     /// One plain sentence for a person who does not write programs; `what` is the thing named in the code.
     pub(crate) fn why(self, what: &str) -> String {
         match self {
-            Self::ReadFile => format!("`{what}` reads files or folders of this computer."),
-            Self::WriteFile => format!("`{what}` writes files on this computer."),
-            Self::DeleteFile => {
-                format!("`{what}` deletes, moves or truncates files, which cannot be undone.")
-            }
+            Self::ReadFile => format!("`{what}` looks at files or folders of this computer."),
+            Self::WriteFile => format!("`{what}` can write files on this computer."),
+            Self::DeleteFile => format!("`{what}` deletes, moves or cuts off files, which cannot be undone."),
             Self::Network => format!("`{what}` sends or fetches data over the network."),
-            Self::SampleData => {
-                format!("`{what}` downloads sample data and keeps a copy on this computer.")
-            }
-            Self::Process => {
-                format!("`{what}` starts, replaces or ends programs outside Slicer's control.")
-            }
+            Self::SampleData => format!("`{what}` downloads sample data and keeps a copy on this computer."),
+            Self::Process => format!("`{what}` deals with other programs on this computer, which cannot be checked."),
             Self::Install => format!("`{what}` installs or removes software."),
-            Self::Settings => {
-                format!("`{what}` reads or changes settings that stay after Slicer is closed.")
-            }
-            Self::Secrets => {
-                format!("`{what}` can read passwords, keys or personal data of this computer.")
-            }
-            Self::Quit => format!("`{what}` closes or restarts Slicer, and unsaved work is lost."),
-            Self::ClearScene => {
-                format!("`{what}` empties the scene; everything that is loaded is removed.")
-            }
-            Self::DeleteNodes => {
-                format!("`{what}` removes data that this code did not create itself.")
-            }
-            Self::OverwriteData => format!("`{what}` changes image or segmentation data in place."),
+            Self::Settings => format!("`{what}` reads or changes settings that stay after Slicer is closed."),
+            Self::Secrets => format!("`{what}` can read passwords, keys or personal data of this computer."),
+            Self::Quit => format!("`{what}` can close or restart Slicer, and unsaved work would be lost."),
+            Self::ClearScene => format!("`{what}` empties the scene: everything that is loaded is removed."),
+            Self::DeleteNodes => format!("`{what}` removes data that this code did not create itself."),
+            Self::OverwriteData => format!("`{what}` changes data that was there before, in place."),
             Self::DynamicCode => format!("`{what}` runs code that cannot be read beforehand."),
             Self::Reflection => {
                 format!("`{what}` reaches into the inside of Python or Slicer, past what can be checked.")
             }
-            Self::UnknownModule => {
-                format!("`{what}` is not on the list of things known to be harmless.")
-            }
-            Self::Timer => {
-                format!("`{what}` keeps running again and again after the code has ended.")
-            }
-            Self::Gui => format!("`{what}` operates the user interface in place of the person."),
+            Self::UnknownModule => format!("`{what}` is not on the list of things known to be harmless."),
+            Self::Timer => format!("`{what}` keeps running again and again after the code has ended."),
+            Self::Gui => format!("`{what}` presses buttons of Slicer in place of the person."),
             Self::Hang => format!("`{what}` can keep Slicer busy for a very long time."),
             Self::Memory => format!("`{what}` can use up the memory of this computer."),
             Self::Syntax => format!("`{what}` cannot be read as Python."),
@@ -161,7 +143,15 @@ impl Capability {
             Self::Hang => "Give the loop an end, or work on a smaller part.",
             Self::Timer => "Use qt.QTimer.singleShot for something that happens once.",
             Self::Memory => "Work on a smaller part.",
-            _ => "",
+            Self::ReadFile => "Name the file or folder in your request, or allow this once.",
+            Self::WriteFile => "Let the person save with File > Save, or allow this once.",
+            Self::Network => "Load the data from this computer, or allow this once.",
+            Self::SampleData => "Ask for the sample data by name, or use data that is loaded.",
+            Self::Install => "Use numpy, SimpleITK or VTK, which Slicer brings along.",
+            Self::Settings => "Set it for this session only, on the node, view or widget itself.",
+            Self::UnknownModule => "Use numpy, SimpleITK, VTK or a function of slicer.util.",
+            Self::Gui => "Call the function that the button calls.",
+            Self::Syntax => "Write the code again, complete and in plain Python 3.",
         }
     }
 }
@@ -179,7 +169,7 @@ pub struct Finding {
     pub text: String,
     /// One plain sentence.
     pub why: String,
-    /// What to write instead; may be empty.
+    /// What to write or do instead, one plain sentence.
     pub instead: String,
     /// What the policy says of this finding.
     pub verdict: VerdictKind,

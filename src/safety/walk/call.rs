@@ -63,6 +63,9 @@ impl<'t> Walker<'t> {
                 if !plain {
                     self.may_fill(&argument.value);
                 }
+                if !sees && self.keeps(&target) {
+                    self.lose(&argument.value);
+                }
             }
         }
         self.path_scope(&call);
@@ -72,6 +75,22 @@ impl<'t> Walker<'t> {
             value.merge(&part);
         }
         value.or_unknown()
+    }
+
+    /// Whether what is called may give its argument back or keep it for others: Python's own functions and containers
+    /// do, the setters of Qt, VTK and MRML do not.
+    fn keeps(&self, target: &Value) -> bool {
+        target.origins().iter().any(|origin| match origin {
+            Origin::Name(name) => match name.strip_prefix("@any.") {
+                Some(method) => self.tables.listed("keeping_methods", method),
+                None => {
+                    let root = name.split('.').next().unwrap_or(name);
+                    !root.starts_with('@') && !matches!(root, "slicer" | "vtk" | "qt" | "ctk")
+                }
+            },
+            Origin::Unknown | Origin::Instance(_) | Origin::Items(_) => true,
+            _ => false,
+        })
     }
 
     /// Containers handed to code that we do not follow can have anything in them afterwards.
@@ -153,6 +172,7 @@ impl<'t> Walker<'t> {
                 }
                 for argument in &call.arguments {
                     self.leak(&argument.value, argument.node);
+                    self.lose(&argument.value);
                 }
                 Value::of(Origin::Instance(*index))
             }
@@ -195,6 +215,7 @@ impl<'t> Walker<'t> {
             } else {
                 argument.value.clone()
             };
+            self.lose(&argument.value);
             self.items[index].merge(&added);
         }
         let mut value = self.items[index].clone();
@@ -228,7 +249,10 @@ impl<'t> Walker<'t> {
             match target {
                 Some(name) if !name.starts_with('*') => self.bind_in(scope, &name.clone(), &argument.value, None),
                 // Into `*args` and `**kwargs`, or nowhere we know.
-                _ => self.leak(&argument.value, argument.node),
+                _ => {
+                    self.leak(&argument.value, argument.node);
+                    self.lose(&argument.value);
+                }
             }
         }
         let returns = self.functions[index].returns.clone();

@@ -45,6 +45,8 @@ impl<'t> Walker<'t> {
                 let inner = self.all(node);
                 match (node.kind(), inner.number(), node.child(0).map(|c| c.kind())) {
                     ("unary_operator", Some(n), Some("-")) => Value::of(Origin::Number(-n)),
+                    // An operator of a class of this code gives what its method gives.
+                    _ if inner.origins().iter().any(|o| matches!(o, Origin::Instance(_))) => Value::unknown(),
                     _ => Value::plain(),
                 }
             }
@@ -52,6 +54,7 @@ impl<'t> Walker<'t> {
             "yield" => {
                 let value = self.all(node);
                 self.leak(&value, node);
+                self.lose(&value);
                 self.returned(&value);
                 Value::unknown()
             }
@@ -124,13 +127,22 @@ impl<'t> Walker<'t> {
             Some(value) => self.eval(value),
             None => Value::unknown(),
         };
+        let mut cut = false;
         for index in python::fields(node, "subscript") {
+            cut |= index.kind() == "slice";
             let key = self.eval(index);
             if key.text().is_some_and(|t| t.starts_with("__") && t.ends_with("__") && t.len() > 4) {
                 self.note(node, Capability::Reflection, false);
             }
         }
-        self.elements(&base)
+        let mut value = self.elements(&base);
+        if cut {
+            // A part of a list is a list.
+            for origin in base.origins().iter().filter(|o| matches!(o, Origin::Items(_))) {
+                value.add(origin.clone());
+            }
+        }
+        value
     }
 
     /// What iterating over or indexing `base` gives.
@@ -163,6 +175,7 @@ impl<'t> Walker<'t> {
                 self.eval(child)
             };
             self.leak(&part, child);
+            self.lose(&part);
             elements.merge(&part);
         }
         self.container(node, &elements)
@@ -179,6 +192,7 @@ impl<'t> Walker<'t> {
                 if let Some(item) = child.child_by_field_name("value") {
                     let value = self.eval(item);
                     self.leak(&value, item);
+                    self.lose(&value);
                     elements.merge(&value);
                 }
             } else {
@@ -217,6 +231,7 @@ impl<'t> Walker<'t> {
             for part in body {
                 let value = walker.comprehension_element(part);
                 walker.leak(&value, part);
+                walker.lose(&value);
                 elements.merge(&value);
             }
             elements
@@ -261,6 +276,10 @@ impl<'t> Walker<'t> {
             let scope = self.functions[index].scope;
             let value = self.branch(|w| w.inside(scope, |w| w.eval(body)));
             self.functions[index].returns.merge(&value);
+            if self.functions[index].escaped {
+                self.leak(&value, body);
+                self.lose(&value);
+            }
         }
         Value::of(Origin::Function(index))
     }
@@ -299,6 +318,12 @@ impl<'t> Walker<'t> {
         {
             return limits::fold(a, operator, b).map_or_else(Value::plain, |n| Value::of(Origin::Number(n)));
         }
+        if operator == "/"
+            && let Some(part) = right.text()
+        {
+            let part = part.to_owned();
+            self.guarded_path(node, &part);
+        }
         if operator == "+"
             && let (Some(a), Some(b)) = (left.text(), right.text())
             && a.len() + b.len() < 1000
@@ -314,6 +339,7 @@ impl<'t> Walker<'t> {
                         value.add(origin.clone());
                     }
                 }
+                Origin::Instance(_) => value.add(Origin::Unknown),
                 _ => value.add(Origin::Plain),
             }
         }
@@ -322,7 +348,11 @@ impl<'t> Walker<'t> {
 
     fn as_pattern(&mut self, node: Node<'t>) -> Value {
         let parts = python::children(node);
-        let value = parts.first().map_or_else(Value::unknown, |first| self.eval(*first));
+        let mut value = parts.first().map_or_else(Value::unknown, |first| self.eval(*first));
+        if value.origins().iter().any(|o| matches!(o, Origin::Instance(_))) {
+            // `with x as y` gives what `__enter__` returns.
+            value.add(Origin::Unknown);
+        }
         if let Some(alias) = node.child_by_field_name("alias") {
             self.assign(alias, &value, None);
         }

@@ -35,6 +35,7 @@ impl<'t> Walker<'t> {
         if python::children(node).iter().any(|c| c.kind() == "wildcard_import") {
             if self.tables.space(&path).is_some() && !self.stars.contains(&path) {
                 self.stars.push(path);
+                self.meaningless.clear();
             }
             return;
         }

@@ -4,6 +4,8 @@ use tree_sitter::Node;
 
 use super::Walker;
 use super::origin::{Origin, Value};
+use crate::safety::checks;
+use crate::safety::source;
 use crate::safety::tables::{Need, Unlisted};
 use crate::safety::verdict::Capability;
 
@@ -31,10 +33,15 @@ impl Walker<'_> {
                 Origin::Object(kind) => self.member_of_object(kind, name, node),
                 // All at once: they may share bases.
                 Origin::Instance(_) | Origin::Class(_) => continue,
-                Origin::Items(index) => self.member_of_items(*index, name),
-                Origin::Text(_) => self.member_of_object("@text", name, node),
+                Origin::Items(index) => self.member_of_items(*index, name, node),
+                Origin::Text(text) => {
+                    if name == "format" && !self.callees.contains(&node.id()) && checks::field_reaches(text) {
+                        self.note(node, Capability::Reflection, false);
+                    }
+                    self.member_of_object("@text", name, node)
+                }
                 Origin::Plain | Origin::Number(_) | Origin::Function(_) => self.stored_or(name, Value::unknown()),
-                Origin::Super => Value::unknown(),
+                Origin::Super => self.member_of_super(name, node),
                 Origin::TooMany => {
                     self.too_many(node);
                     Value::unknown()
@@ -64,7 +71,8 @@ impl Walker<'_> {
         let called = self.callees.contains(&node.id());
         if dunder
             && called
-            && (self.tables.listed("called_dunder_attributes", name) || base.origins() == [Origin::Super])
+            && (self.tables.listed("called_dunder_attributes", name)
+                || (base.origins() == [Origin::Super] && self.tables.listed("super_dunder_attributes", name)))
         {
             return true;
         }
@@ -171,14 +179,65 @@ impl Walker<'_> {
                 value.merge(&part);
             }
         }
-        value.or_unknown()
+        // A name that none of the classes has comes from `__getattr__`, a descriptor or a metaclass.
+        if value.is_empty() { self.member_of_unknown(name, node) } else { value }
     }
 
-    fn member_of_items(&mut self, index: usize, name: &str) -> Value {
+    /// A method of a container; a generator or tuple of this code may also be a named tuple or an object in disguise.
+    fn member_of_items(&mut self, index: usize, name: &str, node: Node<'_>) -> Value {
         match name {
             "get" | "pop" | "popitem" | "values" | "items" | "copy" | "setdefault" | "append" | "add" | "extend"
             | "insert" | "update" => Value::of(Origin::Items(index)),
-            _ => Value::unknown(),
+            _ => {
+                self.lost_member(name, node);
+                Value::unknown()
+            }
+        }
+    }
+
+    /// `super().name`: what the bases of the class around bring.
+    fn member_of_super(&mut self, name: &str, node: Node<'_>) -> Value {
+        let mut scope = self.scope;
+        while !self.class_of_scope.contains_key(&scope) {
+            if scope == 0 {
+                return Value::unknown();
+            }
+            scope = self.parent_scope(scope);
+        }
+        let bases = self.class_of_scope.get(&scope).map(|class| self.classes[*class].bases.clone()).unwrap_or_default();
+        let own: Vec<usize> = bases
+            .origins()
+            .iter()
+            .filter_map(|o| if let Origin::Class(class) = o { Some(*class) } else { None })
+            .collect();
+        if own.is_empty() { Value::unknown() } else { self.member_of_classes(own, name, node) }
+    }
+
+    /// Objects that go where they are not followed are remembered by kind: what an unknown object is asked for is
+    /// held against them too.
+    pub(in crate::safety) fn lose(&mut self, value: &Value) {
+        // What is inside a container was looked at when it was put there.
+        for origin in value.origins() {
+            if let Origin::Object(kind) = origin
+                && self.tables.listed("followed_when_lost", kind)
+                && !self.lost.contains(kind)
+            {
+                self.lost.push(kind.clone());
+            }
+        }
+    }
+
+    /// Notes what `name` would need on any of the objects that were lost from sight.
+    fn lost_member(&mut self, name: &str, node: Node<'_>) {
+        if self.lost.is_empty() || self.tables.listed("plain_methods", name) {
+            return;
+        }
+        for kind in self.lost.clone() {
+            let Some(Need::Capability { capability, grave }) = self.tables.need(&kind, name) else {
+                continue;
+            };
+            let checked = self.tables.check(&kind, name).is_some();
+            self.note(node, capability, grave && !checked);
         }
     }
 
@@ -188,6 +247,7 @@ impl Walker<'_> {
 
     fn member_of_unknown(&mut self, name: &str, node: Node<'_>) -> Value {
         self.sink(name, node);
+        self.lost_member(name, node);
         if let Some(stored) = self.stored.get(name) {
             let mut value = stored.clone();
             value.add(Origin::Unknown);
@@ -236,6 +296,11 @@ impl Walker<'_> {
                 _ => {}
             }
         }
+        // A person cannot tell whose computer a bare public address is.
+        if matches!(name, "host" | "address" | "url") && value.text().is_some_and(source::is_public_number) {
+            let why = "This names a computer on the internet only by a number, so nobody can tell whose it is.";
+            self.note_why(node, Capability::Network, true, why);
+        }
         let dunder = name.starts_with("__") && name.ends_with("__");
         if dunder || self.tables.listed("inner_attributes", name) {
             self.note(node, Capability::Reflection, false);
@@ -253,6 +318,16 @@ impl Walker<'_> {
         }
         for key in keys {
             self.stored.entry(key).or_default().merge(value);
+        }
+    }
+
+    /// Notes a path to keys or to what the system keeps for itself, as soon as it is put together: where it is read or
+    /// written may be out of sight.
+    pub(in crate::safety) fn guarded_path(&mut self, node: Node<'_>, path: &str) {
+        if source::is_secret_path(path) {
+            self.note_with(node, Capability::Secrets, false, None, None, Some(path.to_owned()));
+        } else if source::is_system_path(path) {
+            self.note_with(node, Capability::ReadFile, true, None, None, Some(path.to_owned()));
         }
     }
 

@@ -62,8 +62,12 @@ pub(super) struct Walker<'t> {
     items_of: HashMap<usize, usize>,
     /// What the program stores in attributes, by the attribute's name alone.
     pub(super) stored: HashMap<String, Value>,
+    /// Kinds of objects that went where they are not followed.
+    pub(super) lost: Vec<std::rc::Rc<str>>,
     /// Modules whose names are all brought in by `from … import *`.
     pub(super) stars: Vec<String>,
+    /// Free names that no table knows; asked for again and again in long lists.
+    pub(super) meaningless: HashSet<String>,
     /// Non-zero inside a branch, loop or `try`: what is bound there may not be bound at all.
     pub(super) branches: usize,
     pub(super) current_function: Option<usize>,
@@ -99,7 +103,9 @@ pub(super) fn walk(code: &str, tree: &Tree) -> Vec<Raw> {
         items: Vec::new(),
         items_of: HashMap::new(),
         stored: HashMap::new(),
+        lost: Vec::new(),
         stars: Vec::new(),
+        meaningless: HashSet::new(),
         branches: 0,
         current_function: None,
         single_shot: false,

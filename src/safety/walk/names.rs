@@ -31,24 +31,46 @@ pub(in crate::safety) struct Scope {
     parent: usize,
     variables: HashMap<String, Variable>,
     globals: HashSet<String>,
+    /// Names that belong to a function around this one.
+    outer: HashSet<String>,
 }
 
 impl Scope {
     pub(super) fn new(kind: ScopeKind, parent: usize) -> Self {
-        Self { kind, parent, variables: HashMap::new(), globals: HashSet::new() }
+        Self { kind, parent, variables: HashMap::new(), globals: HashSet::new(), outer: HashSet::new() }
     }
 }
 
 impl Walker<'_> {
-    /// Declares `name` as `global` (or `nonlocal`, which is treated alike: it can only add origins).
+    /// Declares `name` as `global`.
     pub(super) fn declare_global(&mut self, name: &str) {
         let scope = self.scope;
         self.scopes[scope].globals.insert(name.to_owned());
     }
 
+    /// Declares `name` as `nonlocal`: it is bound in the functions around, whichever has it.
+    pub(super) fn declare_nonlocal(&mut self, name: &str) {
+        let scope = self.scope;
+        self.scopes[scope].outer.insert(name.to_owned());
+    }
+
+    /// The scope that `scope` lies in.
+    pub(super) fn parent_scope(&self, scope: usize) -> usize {
+        self.scopes[scope].parent
+    }
+
     /// Binds `name` in the current scope. `end` is where the binding statement ends.
     pub(super) fn bind(&mut self, name: &str, value: &Value, end: usize) {
         let mut scope = self.scope;
+        if self.scopes[scope].outer.contains(name) {
+            let mut around = self.scopes[scope].parent;
+            while around != 0 {
+                if self.scopes[around].kind == ScopeKind::Function {
+                    self.bind_in(around, name, value, None);
+                }
+                around = self.scopes[around].parent;
+            }
+        }
         let target = if self.scopes[scope].globals.contains(name) { 0 } else { scope };
         if target != scope {
             scope = target;
@@ -87,6 +109,11 @@ impl Walker<'_> {
     /// What is bound to `name` in `scope`, nothing else.
     pub(super) fn own_variable(&self, scope: usize, name: &str) -> Option<&Value> {
         self.scopes[scope].variables.get(name).map(|v| &v.value)
+    }
+
+    /// Everything that is bound in `scope`.
+    pub(super) fn values_of(&self, scope: usize) -> Vec<Value> {
+        self.scopes[scope].variables.values().map(|v| v.value.clone()).collect()
     }
 
     /// What `name` can be, read at `node`.
@@ -136,6 +163,9 @@ impl Walker<'_> {
             }
             return Value::unknown();
         }
+        if self.meaningless.contains(name) {
+            return Value::nothing();
+        }
         if self.tables.need("builtins", name).is_some() {
             return self.member_of_name("builtins", name, node);
         }
@@ -160,6 +190,9 @@ impl Walker<'_> {
         }
         if self.tables.space(name).is_some() {
             return Value::of(Origin::Name(name.into()));
+        }
+        if self.stars.is_empty() {
+            self.meaningless.insert(name.to_owned());
         }
         let mut value = Value::nothing();
         // `import *` leaves out names with an underscore.

@@ -92,10 +92,16 @@ impl<'t> Walker<'t> {
                     self.delete(child);
                 }
             }
-            "global_statement" | "nonlocal_statement" => {
+            "global_statement" => {
                 for name in python::children(node) {
                     let name = self.name_of(name);
                     self.declare_global(&name);
+                }
+            }
+            "nonlocal_statement" => {
+                for name in python::children(node) {
+                    let name = self.name_of(name);
+                    self.declare_nonlocal(&name);
                 }
             }
             "type_alias_statement" => self.type_alias(node),
@@ -178,6 +184,10 @@ impl<'t> Walker<'t> {
                 let element = self.elements(value);
                 for (position, inner) in targets.iter().enumerate() {
                     match parts.as_ref().map(|p| p[position]) {
+                        // Taken apart further below; evaluating every level anew would cost the square of the depth.
+                        Some(part) if matches!(part.kind(), "tuple" | "list") && inner.kind().contains("pattern") => {
+                            self.assign(*inner, &element, Some(part));
+                        }
                         Some(part) => {
                             let part_value = self.eval(part);
                             self.assign(*inner, &part_value, Some(part));
@@ -212,6 +222,7 @@ impl<'t> Walker<'t> {
             self.leak(&key, target);
         }
         self.leak(value, target);
+        self.lose(value);
         for origin in base.origins() {
             match origin {
                 Origin::Items(index) => self.items[*index].merge(value),
@@ -296,23 +307,37 @@ impl<'t> Walker<'t> {
     }
 
     fn decorated(&mut self, node: Node<'t>) {
+        let mut results = Value::nothing();
         for child in python::children(node) {
             match child.kind() {
                 "decorator" => {
                     let value = self.all(child);
                     self.leak(&value, child);
+                    for origin in value.origins() {
+                        if let Origin::Function(index) = origin {
+                            results.merge(&self.functions[*index].returns.clone());
+                        }
+                    }
                 }
                 "function_definition" => {
                     let index = self.function(child, true);
                     self.functions[index].escaped = true;
-                    // A property gives its result when it is only read.
-                    let read = self.functions[index].returns.clone();
+                    // A property gives its result when it is only read; another decorator gives what it likes.
+                    let mut read = self.functions[index].returns.clone();
+                    self.lose(&read);
+                    read.merge(&results);
                     if let Some(name) = child.child_by_field_name("name") {
                         let name = self.name_of(name);
                         self.bind(&name, &read, node.end_byte());
                     }
                 }
-                "class_definition" => self.class(child),
+                "class_definition" => {
+                    self.class(child);
+                    if let Some(name) = child.child_by_field_name("name") {
+                        let name = self.name_of(name);
+                        self.bind(&name, &results, node.end_byte());
+                    }
+                }
                 _ => {
                     self.eval(child);
                 }
@@ -355,6 +380,18 @@ impl<'t> Walker<'t> {
             self.inside(scope, |w| w.block(body));
             self.branches = branches;
             self.current_function = outer;
+        }
+        if let Some(body) = node.child_by_field_name("body")
+            && limits::gives_for_ever(self, body)
+        {
+            self.functions[index].returns.add(Origin::Object("@endless".into()));
+        }
+        // Python itself calls `__getattr__`, `__enter__` and their like, and others call what was handed on.
+        let hidden = node.child_by_field_name("name").is_some_and(|name| self.text(name).starts_with("__"));
+        if hidden || self.functions[index].escaped {
+            let returns = self.functions[index].returns.clone();
+            self.leak(&returns, node);
+            self.lose(&returns);
         }
         index
     }
@@ -422,6 +459,13 @@ impl<'t> Walker<'t> {
         if let Some(body) = node.child_by_field_name("body") {
             let scope = self.classes[index].scope;
             self.inside(scope, |w| w.block(body));
+            if !self.classes[index].bases.is_empty() {
+                // An enumeration or a metaclass wraps what the body binds.
+                for value in self.values_of(scope) {
+                    self.leak(&value, node);
+                    self.lose(&value);
+                }
+            }
         }
     }
 
