@@ -152,6 +152,7 @@ impl Capability {
             Self::UnknownModule => "Use numpy, SimpleITK, VTK or a function of slicer.util.",
             Self::Gui => "Call the function that the button calls.",
             Self::Syntax => "Write the code again, complete and in plain Python 3.",
+            Self::Spend => "Choose a cheaper model, or raise the budget in the settings.",
         }
     }
 }
