@@ -19,15 +19,20 @@ mod walk;
 pub use policy::Policy;
 pub use verdict::{Capability, Finding, UnknownCapability, Verdict, VerdictKind};
 
+use std::time::{Duration, Instant};
+
 use crate::python::{self, LineIndex, Problem};
 
 /// Deeper nesting than this is refused: Python itself gives up soon after, and people write far less.
 const DEPTH_LIMIT: usize = 200;
 /// Enough for five times `DEPTH_LIMIT` levels in an unoptimised build, whatever the caller's own stack.
 const STACK_BYTES: usize = 64 << 20;
-/// Longer code is refused: that is thousands of lines, which nobody reads before saying yes, and every text up to here is
-/// judged within a second.
-const LENGTH_LIMIT: usize = 128 << 10;
+/// Longer code is refused: nobody reads that before saying yes.
+const LENGTH_LIMIT: usize = 2 << 20;
+/// Every text up to here is judged however long it takes, which is well below a second. The verdict on a longer one must
+/// be there in time: what is not judged by then is refused.
+const LEISURE: usize = 128 << 10;
+const TIME_LIMIT: Duration = Duration::from_millis(950);
 /// More findings say nothing more to a person.
 const FINDING_LIMIT: usize = 200;
 
@@ -74,6 +79,7 @@ fn judge(code: &str) -> Vec<Raw> {
     if code.len() > LENGTH_LIMIT {
         return vec![source::too_long()];
     }
+    let end = (code.len() > LEISURE).then(|| Instant::now() + TIME_LIMIT);
     let mut findings = source::look(code);
     if tables::Tables::get().broken {
         findings.push(source::unreadable(0, "The safety tables of this program cannot be read.".to_owned()));
@@ -93,7 +99,7 @@ fn judge(code: &str) -> Vec<Raw> {
             }
             None => match syntax::look(code, &tree) {
                 Some((at, why)) => findings.push(source::unreadable(at, why.to_owned())),
-                None => findings.extend(walk_on_own_stack(code, &tree)),
+                None => findings.extend(walk_on_own_stack(code, &tree, end)),
             },
         },
     }
@@ -101,16 +107,17 @@ fn judge(code: &str) -> Vec<Raw> {
     findings
 }
 
-fn walk_on_own_stack(code: &str, tree: &tree_sitter::Tree) -> Vec<Raw> {
+fn walk_on_own_stack(code: &str, tree: &tree_sitter::Tree, end: Option<Instant>) -> Vec<Raw> {
     let found = std::thread::scope(|scope| {
         std::thread::Builder::new()
             .name("safety".to_owned())
             .stack_size(STACK_BYTES)
-            .spawn_scoped(scope, || walk::walk(code, tree))
+            .spawn_scoped(scope, || walk::walk(code, tree, end))
             .ok()
             .and_then(|handle| handle.join().ok())
     });
-    found.unwrap_or_else(|| vec![source::unreadable(0, "The code could not be checked.".to_owned())])
+    let found = found.unwrap_or_else(|| Some(vec![source::unreadable(0, "The code could not be checked.".to_owned())]));
+    found.unwrap_or_else(|| vec![source::too_long()])
 }
 
 fn finish(mut raw: Raw, code: &str, lines: &LineIndex, policy: &Policy) -> Finding {

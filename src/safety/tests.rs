@@ -190,6 +190,23 @@ fn a_harmful_line_is_found_behind_many_harmless_ones() {
     assert!(verdict.findings.iter().any(|finding| finding.capability == Capability::Process));
 }
 
+/// What is not judged in time is refused; it is never let through half read.
+#[test]
+fn long_code_is_judged_whole_or_refused() {
+    let line = "n = slicer.mrmlScene.AddNewNodeByClass('vtkMRMLModelNode')\n";
+    let harmful = line.repeat(900_000 / line.len()) + "import subprocess\nsubprocess.run(['ls'])\n";
+    assert_eq!(validate(&harmful, &Policy::default()).verdict, VerdictKind::Block);
+    let harmless = validate(&line.repeat(900_000 / line.len()), &Policy::default());
+    assert!(
+        harmless.verdict == VerdictKind::Allow || harmless.findings[0].why.contains("too long"),
+        "{:?}",
+        harmless.findings
+    );
+    let tree = crate::python::parse("x = 1").unwrap();
+    assert!(walk::walk("x = 1", &tree, Some(std::time::Instant::now())).is_none(), "the time is over");
+    assert_eq!(validate(&"x".repeat(3 << 20), &Policy::default()).verdict, VerdictKind::Block);
+}
+
 /// Every capability can be met, and has its own words and its default.
 #[test]
 fn every_capability_is_reached_and_has_its_default() {

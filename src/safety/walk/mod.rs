@@ -15,6 +15,7 @@ mod pattern;
 mod stmt;
 
 use std::collections::{HashMap, HashSet};
+use std::time::Instant;
 
 use tree_sitter::{Node, Tree};
 
@@ -86,10 +87,13 @@ pub(super) struct Walker<'t> {
     emit: bool,
     seen: HashSet<(usize, usize, Capability)>,
     found: Vec<Raw>,
+    /// When the findings must be known.
+    end: Option<Instant>,
+    late: bool,
 }
 
-/// All findings of the program in `tree`, in no particular order.
-pub(super) fn walk(code: &str, tree: &Tree) -> Vec<Raw> {
+/// All findings of the program in `tree`, in no particular order; `None` when they are not all known by `end`.
+pub(super) fn walk(code: &str, tree: &Tree, end: Option<Instant>) -> Option<Vec<Raw>> {
     let mut walker = Walker {
         code,
         tables: Tables::get(),
@@ -117,16 +121,26 @@ pub(super) fn walk(code: &str, tree: &Tree) -> Vec<Raw> {
         emit: false,
         seen: HashSet::new(),
         found: Vec::new(),
+        end,
+        late: false,
     };
     for round in 0..ROUNDS {
         walker.emit = round + 1 == ROUNDS;
         walker.block(tree.root_node());
     }
-    super::limits::look(&mut walker, tree.root_node());
-    walker.found
+    if !walker.is_late() {
+        super::limits::look(&mut walker, tree.root_node());
+    }
+    (!walker.is_late()).then_some(walker.found)
 }
 
 impl<'t> Walker<'t> {
+    /// Whether the time is over: the rest need not be looked at, the code is refused.
+    pub(super) fn is_late(&mut self) -> bool {
+        self.late = self.late || self.end.is_some_and(|end| Instant::now() > end);
+        self.late
+    }
+
     pub(super) fn text(&self, node: Node<'_>) -> &'t str {
         python::text(node, self.code)
     }

@@ -17,6 +17,9 @@ impl<'t> Walker<'t> {
     }
 
     pub(super) fn statement(&mut self, node: Node<'t>) {
+        if self.is_late() {
+            return;
+        }
         match node.kind() {
             "expression_statement" => {
                 for child in python::children(node) {
