@@ -142,7 +142,7 @@ impl<'a> Tools<'a> {
     fn search(&self, arguments: &Value) -> Result<Answer, String> {
         let query = text_argument(arguments, "query")?;
         let top = arguments["top_k"].as_u64().unwrap_or(10).clamp(1, 20) as usize;
-        let hits = self.knowledge.index.search(query, top, None).map_err(|error| error.to_string())?;
+        let hits = self.knowledge.search(query, top).map_err(|error| error.to_string())?;
         let text = serde_json::to_string(&hits).map_err(|error| error.to_string())?;
         Ok((format!("{} passages", hits.len()), text, None))
     }
@@ -152,7 +152,6 @@ impl<'a> Tools<'a> {
         let context = arguments["context"].as_u64().unwrap_or(5).min(20) as usize;
         let report = self
             .knowledge
-            .files
             .grep(pattern, arguments["path"].as_str(), context)
             .map_err(|error| error.to_string())?;
         let matches: usize = report.files.iter().map(|file| file.count).sum();
@@ -167,7 +166,7 @@ impl<'a> Tools<'a> {
     fn read(&self, arguments: &Value) -> Result<Answer, String> {
         let path = text_argument(arguments, "path")?;
         let first_line = arguments["first_line"].as_u64().unwrap_or(1).max(1) as usize;
-        let text = self.knowledge.files.read_file(path, first_line).map_err(|error| error.to_string())?;
+        let text = self.knowledge.read_file(path, first_line).map_err(|error| error.to_string())?;
         Ok((format!("{} lines", text.lines().count()), text, None))
     }
 

@@ -293,7 +293,7 @@ impl<H: TurnHost> Turn<'_, H> {
     async fn by_model(&mut self, history: &[PastTurn]) -> Result<Finish, Ended> {
         self.stage(Role::Retriever, "searching…").await?;
         let started = Instant::now();
-        let hits = self.context.knowledge.index.search(&self.request, 10, None).unwrap_or_else(|error| {
+        let hits = self.context.knowledge.search(&self.request, 10).unwrap_or_else(|error| {
             tracing::warn!("the knowledge could not be searched: {error}");
             Vec::new()
         });
