@@ -24,7 +24,7 @@ static FUNCTION: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"([~\w]+
 
 /// Members that every VTK class has and nobody asks for.
 const BOILERPLATE: &[&str] =
-    &["PrintSelf", "New", "CreateNodeInstance", "ReadXMLAttributes", "WriteXML", "Copy", "CopyContent", "GetNodeTagName", "vtkTypeMacro"];
+    &["PrintSelf", "New", "CreateNodeInstance", "ReadXMLAttributes", "WriteXML", "Copy", "CopyContent", "GetNodeTagName", "vtkTypeMacro", "Q_PROPERTY", "Q_ENUM", "Q_FLAG", "Q_DECLARE_PRIVATE", "Q_DISABLE_COPY"];
 
 /// The passages of a C++ header.
 ///
@@ -209,11 +209,11 @@ impl Header<'_> {
         let mut names = accessors(code).into_iter().map(|(name, _)| name).collect::<Vec<_>>();
         if names.is_empty() && member.kind() != "enum_specifier" {
             let declared = FUNCTION.as_ref().and_then(|function| function.captures(code)).map(|found| found[1].to_owned());
-            let plain = |name: &String| !name.starts_with('~') && !name.ends_with("Macro") && !matches!(name.as_str(), "if" | "for" | "while");
+            let plain = |name: &String| !name.is_empty() && !BOILERPLATE.contains(&name.as_str()) && !name.starts_with('~') && !name.ends_with("Macro") && !matches!(name.as_str(), "if" | "for" | "while");
             names.extend(declared.filter(plain));
         }
         if names.is_empty() && code.trim_start().starts_with("enum") {
-            names.push(code.split(|c: char| !c.is_alphanumeric() && c != '_').nth(1).unwrap_or("enum").to_owned());
+            names.push(code.split(|c: char| !c.is_alphanumeric() && c != '_').nth(1).filter(|name| !name.is_empty()).unwrap_or("enum").to_owned());
         }
         names
     }

@@ -13,8 +13,10 @@ use super::index::KnowledgeError;
 
 /// Characters of a token of code or English, roughly: what the limits below are counted by.
 const CHARACTERS_PER_TOKEN: usize = 4;
-/// A longer passage is cut at statements or paragraphs.
+/// A longer passage is cut at paragraphs.
 pub const MOST_TOKENS: usize = 800;
+/// A longer function is cut at statements: long bodies push shorter answers out of what a model can be sent.
+pub const MOST_CODE_TOKENS: usize = 400;
 /// Neighbouring declarations are put together up to this size.
 pub const LEAST_TOKENS: usize = 120;
 
@@ -70,8 +72,8 @@ fn stem(path: &str) -> &str {
 }
 
 /// Whether a text is too long for one passage.
-fn is_long(text: &str) -> bool {
-    tokens_of(text) > MOST_TOKENS
+fn is_long(text: &str, limit: usize) -> bool {
+    tokens_of(text) > limit
 }
 
 /// Cuts consecutive line ranges (0-based, end exclusive) into groups that each stay within the limit. A single range

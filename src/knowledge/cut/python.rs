@@ -3,7 +3,7 @@
 
 use tree_sitter::Node;
 
-use super::{MOST_TOKENS, Passage, Words, is_long, pack, stem};
+use super::{MOST_CODE_TOKENS, Passage, Words, is_long, pack, stem};
 use crate::knowledge::index::KnowledgeError;
 use crate::python;
 
@@ -72,7 +72,7 @@ impl File<'_> {
             }
         }
         let list = format!("\n    # methods: {}", methods.join(", "));
-        for (index, range) in pack(&self.lines, &own, MOST_TOKENS).into_iter().enumerate() {
+        for (index, range) in pack(&self.lines, &own, MOST_CODE_TOKENS).into_iter().enumerate() {
             let mut text: Vec<&str> = Vec::new();
             for &(start, end) in own.iter().filter(|own| own.0 >= range.0 && own.1 <= range.1) {
                 text.extend(self.lines.get(start..end).unwrap_or_default());
@@ -91,7 +91,7 @@ impl File<'_> {
         let qualified = if class.is_empty() { name.clone() } else { format!("{class}.{name}") };
         let range = rows(node);
         let text = self.slice(range);
-        if !is_long(&text) {
+        if !is_long(&text, MOST_CODE_TOKENS) {
             self.push(&qualified, &name, range, &text, vec![name.clone()]);
             return;
         }
@@ -103,7 +103,7 @@ impl File<'_> {
         if let Some(first) = cuts.first_mut() {
             first.0 = range.0;
         }
-        for (index, part) in pack(&self.lines, &cuts, MOST_TOKENS).into_iter().enumerate() {
+        for (index, part) in pack(&self.lines, &cuts, MOST_CODE_TOKENS).into_iter().enumerate() {
             let body = self.slice(part);
             let text = if index == 0 { body } else { format!("{signature}\n    # …\n{body}") };
             self.push(&qualified, &name, part, &text, vec![name.clone()]);
@@ -121,7 +121,7 @@ impl File<'_> {
             }
             let inner = child.child_by_field_name("body").or_else(|| child.child_by_field_name("consequence"));
             match inner {
-                Some(inner) if is_long(&self.slice((start, next))) && inner.start_position().row > start => {
+                Some(inner) if is_long(&self.slice((start, next)), MOST_CODE_TOKENS) && inner.start_position().row > start => {
                     cuts.push((start, inner.start_position().row));
                     self.statements(inner, cuts, next);
                 }
@@ -134,7 +134,7 @@ impl File<'_> {
     fn loose(&mut self, ranges: &[(usize, usize)]) {
         let module = stem(self.path).to_owned();
         let mut group: Vec<(usize, usize)> = Vec::new();
-        for range in pack(&self.lines, ranges, MOST_TOKENS) {
+        for range in pack(&self.lines, ranges, MOST_CODE_TOKENS) {
             // `pack` spans what lies between: only the loose statements are shown.
             group.clear();
             group.extend(ranges.iter().filter(|own| own.0 >= range.0 && own.1 <= range.1));
@@ -221,7 +221,7 @@ mod tests {
         assert!(found.len() > 2);
         for passage in &found {
             assert!(passage.text.starts_with("def long(value):"), "{}", &passage.text[..40]);
-            assert!(passage.text.len() / 4 <= MOST_TOKENS + 40);
+            assert!(passage.text.len() / 4 <= MOST_CODE_TOKENS + 40);
         }
         for pair in found.windows(2) {
             assert_eq!(pair[1].start_line, pair[0].end_line + 1);

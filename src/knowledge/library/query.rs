@@ -77,6 +77,15 @@ impl Vocabulary {
             .enumerate()
             .map(|(group, word)| QueryTerm { text: word.clone(), weight: 1.0, group })
             .collect();
+        let quoted = quoted_words(text);
+        for term in terms.iter_mut().filter(|term| quoted.contains(&term.text)) {
+            term.weight *= ranking.quoted;
+        }
+        if ranking.joined > 0.0 && ranking.split_identifiers {
+            for (group, joined) in joined(text, &self.stop).into_iter().filter(|word| !words.contains(word)).enumerate() {
+                terms.push(QueryTerm { text: joined, weight: ranking.joined, group: words.len() + group });
+            }
+        }
         if ranking.use_synonyms {
             let mut extra = Vec::new();
             let pairs = all.windows(2).map(|pair| format!("{} {}", pair[0], pair[1]));
@@ -90,6 +99,44 @@ impl Vocabulary {
         }
         terms
     }
+}
+
+/// Neighbouring words written as one, as identifiers are.
+fn joined(text: &str, stop: &std::collections::HashSet<String>) -> Vec<String> {
+    let plain: Vec<String> = text
+        .split(|c: char| c.is_whitespace() || matches!(c, ',' | '.' | ';' | '?' | '!' | '(' | ')' | ':' | '/'))
+        .map(|word| word.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase())
+        .collect();
+    let tells = |word: &String| word.len() > 1 && word.chars().all(char::is_alphanumeric) && !stop.contains(&root(word));
+    let pairs = plain.windows(2).filter(|pair| pair.iter().all(tells)).map(|pair| root(&pair.concat()));
+    let triples = plain.windows(3).filter(|three| three.iter().all(tells)).map(|three| root(&three.concat()));
+    let mut found: Vec<String> = Vec::new();
+    for word in pairs.chain(triples) {
+        if !found.contains(&word) {
+            found.push(word);
+        }
+    }
+    found
+}
+
+/// The roots of what stands in quotes.
+fn quoted_words(text: &str) -> std::collections::HashSet<String> {
+    let mut found = std::collections::HashSet::new();
+    for (open, close) in [('\'', '\''), ('"', '"'), ('“', '”'), ('‘', '’')] {
+        let mut rest = text;
+        while let Some(start) = rest.find(open) {
+            let begins = rest[..start].chars().next_back().is_none_or(|before| !before.is_alphanumeric());
+            let after = &rest[start + open.len_utf8()..];
+            match after.find(close).filter(|end| begins && *end < 60) {
+                Some(end) => {
+                    found.extend(roots(&after[..end]));
+                    rest = &after[end + close.len_utf8()..];
+                }
+                None => rest = after,
+            }
+        }
+    }
+    found
 }
 
 fn rooted(text: &str) -> String {

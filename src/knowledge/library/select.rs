@@ -68,6 +68,10 @@ impl Library {
             }
             let Some(hit) = self.hit(document, score)? else { continue };
             let bag: HashSet<String> = hit.text.split_whitespace().map(str::to_owned).collect();
+            let same_name = hits.iter().filter(|other| other.name == hit.name && other.path == hit.path).count();
+            if same_name >= self.ranking.per_name {
+                continue;
+            }
             if !bags.iter().any(|other| likeness(&bag, other) > NEAR_COPY) {
                 bags.push(bag);
                 hits.push(hit);
