@@ -84,13 +84,7 @@ impl Knowledge {
     /// When an index fails.
     pub fn search(&self, query: &str, top: usize) -> Result<Vec<Hit>, KnowledgeError> {
         let options = RetrievalOptions { top, ..RetrievalOptions::default() };
-        let found = self.retrieve(query, &options)?;
-        let mut hits = found.recipes;
-        hits.extend(found.hits);
-        for (index, hit) in hits.iter_mut().enumerate() {
-            hit.rank = index + 1;
-        }
-        Ok(hits)
+        Ok(self.retrieve(query, &options)?.into_list())
     }
 
     /// Lines that match a regular expression, in all files or those below `path`.
@@ -128,6 +122,14 @@ impl Knowledge {
                 Err(KnowledgeError::Missing { path: clean, nearest })
             }
         }
+    }
+
+    /// Definitions of a name (`SetSize`, `vtkMRMLModelNode`, `util.loadVolume`) in the sources; none without a library.
+    ///
+    /// # Errors
+    /// When the index fails.
+    pub fn symbol(&self, name: &str, top: usize) -> Result<Vec<Hit>, KnowledgeError> {
+        self.library.as_ref().map_or_else(|| Ok(Vec::new()), |library| library.symbol(name, top))
     }
 
     /// The controls whose words fit best; none without a library.

@@ -148,8 +148,9 @@ impl Header<'_> {
             }
         }
         let mut list = unique.join(", ");
-        if tokens_of(&list) > MOST_TOKENS / 2 {
-            list = list.chars().take(MOST_TOKENS * 2).collect();
+        if tokens_of(&list) > LEAST_TOKENS {
+            list = list.chars().take(LEAST_TOKENS * 4).collect();
+            list.push_str(" …");
         }
         let prose: Vec<&str> = self.lines[start..declared].to_vec();
         found.push(Passage {

@@ -1,6 +1,6 @@
 //! Markdown by heading: `#` lines inside a code block are comments of code, not headings, and a code block stays whole.
 
-use super::{MOST_TOKENS, Passage, Words, is_long, pack, stem};
+use super::{MOST_TOKENS, PART_TOKENS, Passage, Words, is_long, pack, stem};
 
 /// One passage a heading that has text of its own; sections that are too long are cut between paragraphs.
 pub fn passages(path: &str, text: &str) -> Vec<Passage> {
@@ -73,7 +73,7 @@ fn section(
     let names: Vec<&str> = headings.iter().map(|(_, heading)| heading.as_str()).collect();
     let name = if names.is_empty() { stem(path).to_owned() } else { names.join(" › ") };
     let whole = lines[start..end].join("\n");
-    let parts = if is_long(&whole, MOST_TOKENS) { pack(lines, &paragraphs(lines, fenced, (start, end)), MOST_TOKENS) } else { vec![(start, end)] };
+    let parts = if is_long(&whole, MOST_TOKENS) { pack(lines, &paragraphs(lines, fenced, (start, end)), PART_TOKENS) } else { vec![(start, end)] };
     for (index, &(from, to)) in parts.iter().enumerate() {
         let mut words = words(lines, fenced, (from.max(first_text), to));
         words.title = names.last().map_or_else(|| stem(path).replace(['_', '-'], " "), |title| (*title).to_owned());

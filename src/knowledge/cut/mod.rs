@@ -17,6 +17,8 @@ const CHARACTERS_PER_TOKEN: usize = 4;
 pub const MOST_TOKENS: usize = 800;
 /// A longer function is cut at statements: long bodies push shorter answers out of what a model can be sent.
 pub const MOST_CODE_TOKENS: usize = 400;
+/// The parts of a section that is too long.
+pub const PART_TOKENS: usize = 400;
 /// Neighbouring declarations are put together up to this size.
 pub const LEAST_TOKENS: usize = 120;
 

@@ -152,6 +152,36 @@ impl Library {
         select::fuse(&[lexical.iter().map(|(document, _)| *document).collect(), near.collect()], top)
     }
 
+    /// Passages that declare a name, those of the named class first. `Class.name` and `Class::name` name a class.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub fn symbol(&self, name: &str, top: usize) -> Result<Vec<Hit>, KnowledgeError> {
+        let parts: Vec<&str> = name.split(['.', ':']).map(str::trim).filter(|part| !part.is_empty()).collect();
+        let Some((last, owners)) = parts.split_last() else { return Ok(Vec::new()) };
+        let last = last.trim_end_matches("()");
+        let ids = {
+            let connection = self.lock();
+            let mut statement = connection.prepare_cached(
+                "SELECT id, name FROM chunk WHERE instr(' ' || lower(declares) || ' ', ' ' || lower(?1) || ' ') > 0 ORDER BY id",
+            )?;
+            let rows = statement.query_map([last], |row| Ok((row.get::<_, ChunkId>(0)?, row.get::<_, String>(1)?)))?;
+            let mut rows = rows.collect::<Result<Vec<_>, _>>()?;
+            let owner = owners.last().copied().unwrap_or("");
+            rows.sort_by_key(|(_, shown)| owner.is_empty() || !shown.split([' ', '.', '›']).any(|part| part == owner));
+            rows
+        };
+        let found = ids.iter().filter_map(|(id, _)| self.by_id.get(id).copied()).take(top);
+        let mut hits = Vec::new();
+        for document in found {
+            hits.extend(self.hit(document, 1.0)?);
+        }
+        for (index, hit) in hits.iter_mut().enumerate() {
+            hit.rank = index + 1;
+        }
+        Ok(hits)
+    }
+
     /// The controls whose words fit a text best, with what they do.
     ///
     /// # Errors

@@ -44,6 +44,18 @@ pub struct Retrieval {
     pub coverage: Vec<String>,
 }
 
+impl Retrieval {
+    /// Recipes and passages as one list, ranked anew.
+    pub fn into_list(self) -> Vec<Hit> {
+        let mut hits = self.recipes;
+        hits.extend(self.hits);
+        for (index, hit) in hits.iter_mut().enumerate() {
+            hit.rank = index + 1;
+        }
+        hits
+    }
+}
+
 impl Library {
     /// The passages for a request.
     ///

@@ -43,6 +43,8 @@ fn requests_find_their_place() {
     assert_eq!(best(&library, "SetAmount"), "vtkMRMLThingNode › SetAmount, GetAmount");
     assert_eq!(best(&library, "load thing"), "util › loadThing");
     assert_eq!(best(&library, "wobbliness"), "vtkMRMLThingNode › SetAmount, GetAmount");
+    let symbol = library.symbol("vtkMRMLThingNode.GetAmount", 5).expect("symbol");
+    assert_eq!((symbol.len(), symbol[0].path.as_str()), (1, "Libs/MRML/Core/vtkMRMLThingNode.h"));
     let controls = library.controls("wobbliness of jelly", 3).expect("controls");
     assert_eq!(controls[0].calls, ["SetAmount"]);
 }
