@@ -45,7 +45,7 @@ pub fn first_messages(
     system: String,
     history: &[PastTurn],
     budget: usize,
-    hits: &[Hit],
+    (hits, coverage): (&[Hit], &[String]),
     scene: Option<&SceneSnapshot>,
     request: &str,
 ) -> Vec<Message> {
@@ -54,7 +54,7 @@ pub fn first_messages(
         messages.push(Message::User { text: turn.request.clone() });
         messages.push(Message::Assistant { text: past_answer(turn), reasoning: None, tool_calls: Vec::new() });
     }
-    let knowledge = knowledge_text(hits);
+    let knowledge = knowledge_text(hits, coverage);
     let scene = scene.map_or_else(|| "No Slicer is connected: nothing can be run now.".to_owned(), scene_text);
     messages.push(Message::User {
         text: format!("<knowledge>\n{knowledge}</knowledge>\n<scene>\n{scene}</scene>\n\nRequest:\n{request}"),
@@ -94,11 +94,12 @@ pub fn estimate_tokens(text: &str) -> usize {
     wide + (text.len().saturating_sub(wide * 3)).div_ceil(4)
 }
 
-fn knowledge_text(hits: &[Hit]) -> String {
+/// The passages, and what was searched for: a model that sees what was not searched can search for it.
+fn knowledge_text(hits: &[Hit], coverage: &[String]) -> String {
     if hits.is_empty() {
         return "Nothing was found for this request.\n".into();
     }
-    let mut text = String::new();
+    let mut text = coverage.iter().fold(String::new(), |text, line| text + line + "\n");
     for hit in hits {
         text.push_str(&format!(
             "[{} lines {}–{}, {}] {}\n{}\n\n",
@@ -249,7 +250,8 @@ mod tests {
             score: 3.0,
             text: "Voxels between two values.".into(),
         };
-        let messages = first_messages("(system)".into(), &[past], 1000, &[hit], Some(&scene), "Segment the bone");
+        let messages =
+            first_messages("(system)".into(), &[past], 1000, (&[hit], &[]), Some(&scene), "Segment the bone");
         insta::assert_json_snapshot!(messages);
     }
 }

@@ -44,7 +44,7 @@ impl<H: TurnHost> Turn<'_, H> {
             if role != Role::Repairer {
                 self.stage(role, if rounds == 0 { "writing the answer…" } else { "planning…" }).await?;
             }
-            let offered = tools::definitions(self.context.slicer.is_some());
+            let offered = tools::definitions(self.context.slicer.is_some(), self.context.knowledge.has_library());
             if last && rounds > 0 {
                 messages.push(Message::User { text: "No more tool calls are possible: answer now.".into() });
             }
@@ -80,7 +80,11 @@ impl<H: TurnHost> Turn<'_, H> {
     }
 
     async fn call_tool(&mut self, tools: &mut Tools<'_>, call: &ToolCall) -> Result<(Message, Option<Message>), Ended> {
-        let doing = if matches!(call.name.as_str(), "VectorSearch" | "Grep") { "searching…" } else { "reading…" };
+        let doing = if matches!(call.name.as_str(), "VectorSearch" | "Grep" | "SearchSymbol" | "SearchUiControls") {
+            "searching…"
+        } else {
+            "reading…"
+        };
         self.stage(Role::Retriever, doing).await?;
         self.host
             .emit(TurnEvent::ToolCall {

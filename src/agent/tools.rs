@@ -8,12 +8,16 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::knowledge::Knowledge;
+use crate::knowledge::{Hit, Knowledge};
 use crate::llm::{ToolCall, ToolDefinition};
 use crate::slicer::{Slicer, ViewRequest};
 
 /// Largest result of one call in characters.
 const RESULT_LIMIT: usize = 8000;
+
+/// Definitions of one name, and controls, that one call gives at most.
+const MOST_DEFINITIONS: usize = 12;
+const MOST_CONTROLS: usize = 12;
 
 /// What a call gave.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,8 +39,8 @@ pub struct Tools<'a> {
     memo: HashMap<String, ToolOutcome>,
 }
 
-/// The tools as a model sees them. Those that need Slicer are left out when there is none.
-pub fn definitions(with_slicer: bool) -> Vec<ToolDefinition> {
+/// The tools as a model sees them. Those that need Slicer, or the index of sources, are left out when there is none.
+pub fn definitions(with_slicer: bool, with_library: bool) -> Vec<ToolDefinition> {
     let mut tools = vec![
         define(
             "VectorSearch",
@@ -58,6 +62,22 @@ pub fn definitions(with_slicer: bool) -> Vec<ToolDefinition> {
             &["path"],
         ),
     ];
+    if with_library {
+        tools.extend([
+            define(
+                "SearchSymbol",
+                "Gives the definitions of a name (function, method, class) in the Slicer sources, with signature and description.",
+                json!({"name": {"type": "string", "description": "A name, or Class.name"}}),
+                &["name"],
+            ),
+            define(
+                "SearchUiControls",
+                "Finds controls of Slicer's windows by what is written on them, and the API behind them.",
+                json!({"label": {"type": "string"}}),
+                &["label"],
+            ),
+        ]);
+    }
     if with_slicer {
         tools.extend([
             define(
@@ -127,13 +147,18 @@ impl<'a> Tools<'a> {
         let arguments = &call.arguments;
         match call.name.as_str() {
             "VectorSearch" => self.search(arguments),
+            "SearchSymbol" => self.symbol(arguments),
+            "SearchUiControls" => self.controls(arguments),
             "Grep" => self.grep(arguments),
             "ReadFile" => self.read(arguments),
             "ListNodes" => self.list_nodes(arguments).await,
             "GetNodeProperties" => self.node_properties(arguments).await,
             "CaptureScreenshot" => self.screenshot(arguments).await,
             other => {
-                let names: Vec<String> = definitions(self.slicer.is_some()).into_iter().map(|tool| tool.name).collect();
+                let names: Vec<String> = definitions(self.slicer.is_some(), self.knowledge.has_library())
+                    .into_iter()
+                    .map(|tool| tool.name)
+                    .collect();
                 Err(format!("There is no tool called {other}. There are: {}", names.join(", ")))
             }
         }
@@ -142,19 +167,33 @@ impl<'a> Tools<'a> {
     fn search(&self, arguments: &Value) -> Result<Answer, String> {
         let query = text_argument(arguments, "query")?;
         let top = arguments["top_k"].as_u64().unwrap_or(10).clamp(1, 20) as usize;
-        let hits = self.knowledge.index.search(query, top, None).map_err(|error| error.to_string())?;
-        let text = serde_json::to_string(&hits).map_err(|error| error.to_string())?;
-        Ok((format!("{} passages", hits.len()), text, None))
+        let hits = self.knowledge.search(query, top).map_err(|error| error.to_string())?;
+        Ok((format!("{} passages", hits.len()), hits_text(&hits)?, None))
+    }
+
+    fn symbol(&self, arguments: &Value) -> Result<Answer, String> {
+        let name = text_argument(arguments, "name")?;
+        let hits = self.knowledge.symbol(name, MOST_DEFINITIONS).map_err(|error| error.to_string())?;
+        if hits.is_empty() {
+            return Err(format!(
+                "`{name}` is not defined in the indexed sources. Try VectorSearch, or Grep with a part of it."
+            ));
+        }
+        Ok((format!("{} definitions", hits.len()), hits_text(&hits)?, None))
+    }
+
+    fn controls(&self, arguments: &Value) -> Result<Answer, String> {
+        let label = text_argument(arguments, "label")?;
+        let controls = self.knowledge.controls(label, MOST_CONTROLS).map_err(|error| error.to_string())?;
+        let text = serde_json::to_string(&controls).map_err(|error| error.to_string())?;
+        Ok((format!("{} controls", controls.len()), text, None))
     }
 
     fn grep(&self, arguments: &Value) -> Result<Answer, String> {
         let pattern = text_argument(arguments, "pattern")?;
         let context = arguments["context"].as_u64().unwrap_or(5).min(20) as usize;
-        let report = self
-            .knowledge
-            .files
-            .grep(pattern, arguments["path"].as_str(), context)
-            .map_err(|error| error.to_string())?;
+        let report =
+            self.knowledge.grep(pattern, arguments["path"].as_str(), context).map_err(|error| error.to_string())?;
         let matches: usize = report.files.iter().map(|file| file.count).sum();
         let mut text = String::new();
         for file in &report.files {
@@ -167,7 +206,7 @@ impl<'a> Tools<'a> {
     fn read(&self, arguments: &Value) -> Result<Answer, String> {
         let path = text_argument(arguments, "path")?;
         let first_line = arguments["first_line"].as_u64().unwrap_or(1).max(1) as usize;
-        let text = self.knowledge.files.read_file(path, first_line).map_err(|error| error.to_string())?;
+        let text = self.knowledge.read_file(path, first_line).map_err(|error| error.to_string())?;
         Ok((format!("{} lines", text.lines().count()), text, None))
     }
 
@@ -211,6 +250,24 @@ fn text_argument<'v>(arguments: &'v Value, name: &str) -> Result<&'v str, String
     arguments[name].as_str().filter(|text| !text.trim().is_empty()).ok_or_else(|| format!("`{name}` must be a text."))
 }
 
+/// Hits as JSON, whole ones as long as there is room; of the others only the places, so that they can be read.
+fn hits_text(hits: &[Hit]) -> Result<String, String> {
+    let mut room = RESULT_LIMIT - 200;
+    let mut shown = Vec::new();
+    for hit in hits {
+        let mut value = serde_json::to_value(hit).map_err(|error| error.to_string())?;
+        let size = value.to_string().chars().count();
+        if size > room
+            && let Some(fields) = value.as_object_mut()
+        {
+            fields.insert("text".into(), "(left out for room: use ReadFile)".into());
+        }
+        room = room.saturating_sub(value.to_string().chars().count());
+        shown.push(value);
+    }
+    serde_json::to_string(&shown).map_err(|error| error.to_string())
+}
+
 fn cap(text: String) -> String {
     if text.chars().count() <= RESULT_LIMIT {
         return text;
@@ -226,9 +283,29 @@ mod tests {
     /// The schemas are what models are tuned to by the prompt: a change of them is seen in review.
     #[test]
     fn schemas() {
-        insta::assert_json_snapshot!(definitions(true));
-        let without: Vec<String> = definitions(false).into_iter().map(|tool| tool.name).collect();
+        insta::assert_json_snapshot!(definitions(true, true));
+        let without: Vec<String> = definitions(false, false).into_iter().map(|tool| tool.name).collect();
         assert_eq!(without, ["VectorSearch", "Grep", "ReadFile"], "tools that need Slicer are not offered without one");
+    }
+
+    /// Whole passages are shown while there is room; the others keep their place.
+    #[test]
+    fn hits_are_never_cut_in_the_middle() {
+        let hit = Hit {
+            rank: 1,
+            path: "a.md".into(),
+            start_line: 1,
+            end_line: 2,
+            kind: "doc".into(),
+            name: "A".into(),
+            score: 1.0,
+            text: "x".repeat(3_000),
+        };
+        let text = hits_text(&vec![hit; 5]).expect("json");
+        let shown: Vec<Value> = serde_json::from_str(&text).expect("whole JSON");
+        assert!(text.chars().count() <= RESULT_LIMIT && shown.len() == 5);
+        assert_eq!(shown.iter().filter(|hit| hit["text"].as_str().is_some_and(|text| text.len() == 3_000)).count(), 2);
+        assert!(shown.iter().all(|hit| hit["path"] == "a.md"));
     }
 
     /// A result can never fill the context of a model.

@@ -18,7 +18,7 @@ use super::prompt::{self, PastTurn};
 use super::recipes::{self, PendingRecipe, RecipeAnswer, RecipeBook, RecipeContext, RecipePart};
 use super::reply::Parts;
 use super::{Finish, HostError, Plan, Problem, Role, RunReport, Timings, TurnEvent, TurnHost, UsageTotal};
-use crate::knowledge::Knowledge;
+use crate::knowledge::{Knowledge, Retrieval, RetrievalOptions};
 use crate::llm::{self, Catalogue, Message};
 use crate::safety::Policy;
 use crate::slicer::{SceneSnapshot, Slicer};
@@ -312,10 +312,14 @@ impl<H: TurnHost> Turn<'_, H> {
     async fn by_model(&mut self, history: &[PastTurn]) -> Result<Finish, Ended> {
         self.stage(Role::Retriever, "searching…").await?;
         let started = Instant::now();
-        let hits = self.context.knowledge.index.search(&self.request, 10, None).unwrap_or_else(|error| {
-            tracing::warn!("the knowledge could not be searched: {error}");
-            Vec::new()
-        });
+        let found =
+            self.context.knowledge.retrieve(&self.request, &RetrievalOptions::default()).unwrap_or_else(|error| {
+                tracing::warn!("the knowledge could not be searched: {error}");
+                Retrieval::default()
+            });
+        // What was searched is worth telling only where more than one thing was.
+        let coverage = if found.subqueries.len() > 1 { found.coverage.clone() } else { Vec::new() };
+        let hits = found.into_list();
         let ms = started.elapsed().as_secs_f64() * 1000.0;
         self.timings.retrieval_ms += ms;
         let places = hits.iter().map(|hit| format!("{}:{}-{}", hit.path, hit.start_line, hit.end_line)).collect();
@@ -324,7 +328,7 @@ impl<H: TurnHost> Turn<'_, H> {
         let system = prompt::system_text(self.context.data_folder);
         let scene = self.scene.as_ref();
         let budget = self.context.limits.history_tokens;
-        let mut messages = prompt::first_messages(system, history, budget, &hits, scene, &self.request);
+        let mut messages = prompt::first_messages(system, history, budget, (&hits, &coverage), scene, &self.request);
         self.save_messages("prompt_first.json", &messages).await?;
         let own_messages = messages.len() - 1;
         for picture in self.sent_pictures().await? {

@@ -4,12 +4,14 @@
 //! it went: 0 done, 1 failed, 2 wrong usage, 3 nothing to connect to, 4 refused by policy.
 
 mod ask;
+mod bench;
 mod bridge;
 mod console;
 mod conversations;
 mod costs;
 mod demo;
 mod doctor;
+mod index;
 mod launch;
 mod models;
 mod practice;
@@ -76,8 +78,12 @@ enum Command {
     Practice(practice::Arguments),
     /// Start the installed 3D Slicer with its Web Server on, reachable from this computer only
     Launch(launch::Arguments),
+    /// Add folders to the knowledge, or bring it up to date
+    Index(index::Arguments),
     /// Search the knowledge as the agent does
     Search(search::Arguments),
+    /// Figures of quality
+    Bench(bench::Arguments),
     /// The models that are known, with their prices
     Models(models::ListArguments),
     /// Whether a model answers with these settings
@@ -153,6 +159,8 @@ fn dispatch(command: Option<Command>, paths: &Paths, console: Console) -> Outcom
         Some(Command::Bridge(arguments)) => bridge::run(&arguments),
         Some(Command::Practice(arguments)) => practice::run(&arguments, paths, console),
         Some(Command::Launch(arguments)) => launch::run(&arguments, paths, console),
+        Some(Command::Index(arguments)) => index::run(&arguments, paths, console),
+        Some(Command::Bench(arguments)) => bench::run(&arguments, paths),
         Some(Command::Search(arguments)) => search::run(&arguments, paths),
         Some(Command::Models(arguments)) => models::list(&arguments, paths),
         Some(Command::TestConnection(arguments)) => models::test(&arguments, paths),

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{Outcome, console, exit};
 use crate::agent::recipes::RecipeBook;
-use crate::knowledge::Knowledge;
+use crate::knowledge::{Knowledge, RetrievalOptions};
 use crate::store::Paths;
 
 #[derive(Debug, Args)]
@@ -28,19 +28,23 @@ pub struct Arguments {
 /// Runs the command.
 pub fn run(arguments: &Arguments, paths: &Paths) -> Outcome {
     let (recipes, _) = RecipeBook::open(Some(paths.data())).map_err(|error| anyhow::anyhow!(error))?;
-    let knowledge = Knowledge::of_recipes(recipes.recipes()).map_err(|error| anyhow::anyhow!(error))?;
+    let knowledge = Knowledge::open(recipes.recipes(), paths.data()).map_err(|error| anyhow::anyhow!(error))?;
     let started = Instant::now();
-    let hits = knowledge
-        .index
-        .search(&arguments.text, arguments.top as usize, arguments.kind.as_deref())
-        .map_err(|error| anyhow::anyhow!(error))?;
+    let options = RetrievalOptions {
+        top: arguments.top as usize,
+        kind: arguments.kind.clone(),
+        budget: None,
+        ..RetrievalOptions::default()
+    };
+    let found = knowledge.retrieve(&arguments.text, &options).map_err(|error| anyhow::anyhow!(error))?;
     let ms = started.elapsed().as_secs_f64() * 1000.0;
     if arguments.json {
-        console::print_json(&json!({"subqueries": [arguments.text], "hits": hits, "ms": ms}))?;
-    } else if hits.is_empty() {
+        let value = json!({"subqueries": found.subqueries, "hits": found.hits, "recipes": found.recipes, "coverage": found.coverage, "ms": ms});
+        console::print_json(&value)?;
+    } else if found.hits.is_empty() && found.recipes.is_empty() {
         console::print_text("Nothing was found.")?;
     } else {
-        for hit in &hits {
+        for hit in found.hits.iter().chain(&found.recipes) {
             let line = format!("{:>2}. {}:{}-{}  {}", hit.rank, hit.path, hit.start_line, hit.end_line, hit.name);
             console::print_text(&line)?;
         }

@@ -107,7 +107,7 @@ pub fn start(options: EngineOptions) -> Result<Engine, EngineError> {
     for error in damaged {
         tracing::warn!("a recipe was left out: {error}");
     }
-    let knowledge = Knowledge::of_recipes(recipes.recipes())?;
+    let knowledge = Knowledge::open(recipes.recipes(), paths.data())?;
     let learnt = Learnt::from_pairs(store.refused()?);
     let shared = Arc::new(turns::Shared {
         store,

@@ -46,6 +46,12 @@ impl KnowledgeFiles {
         Self::new(super::recipe::files(None).into_iter().filter(|(path, _)| path.ends_with(".md")).collect())
     }
 
+    /// Adds the files of another set.
+    pub fn join(&mut self, other: &Self) {
+        self.files.extend(other.files.iter().cloned());
+        self.files.sort();
+    }
+
     /// All paths, sorted.
     pub fn paths(&self) -> impl Iterator<Item = &str> {
         self.files.iter().map(|(path, _)| path.as_str())
@@ -115,11 +121,18 @@ impl KnowledgeFiles {
 }
 
 /// The path as the files are keyed; refuses what is absolute or climbs.
-fn checked(path: &str) -> Result<String, KnowledgeError> {
+pub(super) fn checked(path: &str) -> Result<String, KnowledgeError> {
     let outside = || KnowledgeError::Outside { path: path.to_owned() };
     let clean = path.trim().trim_start_matches("./").trim_end_matches('/');
+    // Extensions are named `ext:<Name>/…`.
+    let behind_scheme = clean.strip_prefix("ext:").unwrap_or(clean);
     let climbs = clean.split(['/', '\\']).any(|part| part == "..");
-    if clean.starts_with(['/', '\\', '~']) || clean.contains(':') || clean.contains('\0') || climbs {
+    if clean.starts_with(['/', '\\', '~'])
+        || behind_scheme.contains(':')
+        || behind_scheme.starts_with(['/', '\\'])
+        || clean.contains('\0')
+        || climbs
+    {
         return Err(outside());
     }
     Ok(clean.to_owned())

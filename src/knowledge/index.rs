@@ -33,6 +33,10 @@ const KIND_WEIGHTS: &[(&str, f64)] = &[
 pub enum KnowledgeError {
     #[error("The search index failed: {0}. Rebuild it in Settings → Knowledge.")]
     Index(#[from] rusqlite::Error),
+    #[error("The table {file} is damaged: {why}. Correct it, or remove your own copy of it.")]
+    Data { file: &'static str, why: String },
+    #[error("{} cannot be read: {why}. Check that it exists and that you may read it.", path.display())]
+    Folder { path: std::path::PathBuf, why: String },
     #[error("`{pattern}` is not a regular expression: {why}")]
     Pattern { pattern: String, why: String },
     #[error("`{path}` is outside the knowledge folders. Use a path as the search results show it.")]
