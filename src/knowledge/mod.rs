@@ -1,11 +1,15 @@
 //! What the program knows of Slicer: sources, chunks, indexes and search tools.
 
 pub mod chunks;
+pub mod embed;
 pub mod files;
 pub mod index;
+pub mod models;
 pub mod recipe;
 pub mod template;
 pub mod tokens;
+pub mod vector_scan;
+pub mod vectors;
 
 pub use files::{FileMatch, GrepReport, KnowledgeFiles};
 pub use index::{Hit, KnowledgeError, KnowledgeIndex};
