@@ -46,7 +46,11 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("egui_commonmark", &["ui"]),
     ("rusqlite", &["store", "knowledge"]),
     ("rmcp", &["bridge", "slicer"]),
-    ("reqwest", &["llm", "bridge"]),
+    // In knowledge for the download of embedding models, which is no conversation with a model.
+    ("reqwest", &["llm", "bridge", "knowledge"]),
+    ("rten", &["knowledge"]),
+    ("ort", &["knowledge"]),
+    ("tokenizers", &["knowledge"]),
     ("axum", &["bridge"]),
     ("keyring", &["store"]),
     ("tree_sitter", &["python", "safety", "knowledge"]),

@@ -3,13 +3,17 @@
 pub mod chunks;
 mod controls;
 mod cut;
+pub mod embed;
 pub mod files;
 pub mod index;
 pub mod library;
+pub mod models;
 pub mod recipe;
 mod source;
 pub mod template;
 pub mod tokens;
+pub mod vector_scan;
+pub mod vectors;
 
 pub use controls::Control;
 pub use files::{FileMatch, GrepReport, KnowledgeFiles};
