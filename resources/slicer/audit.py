@@ -16,6 +16,8 @@ _ident = threading.get_ident
 _realpath, _fsdecode, _sep = os.path.realpath, os.fsdecode, os.sep
 _getframe = sys._getframe
 _str, _isinstance, _int, _bytes = str, isinstance, int, bytes
+# In place of a folder: every file.
+EVERYWHERE = "*"
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 PROCESS = (
@@ -45,8 +47,7 @@ class Grants:
     def __init__(self, wanted, filename):
         self.thread, self.filename, self.refused = _ident(), filename, []
         self.network, self.process = wanted.get("network") is True, wanted.get("process") is True
-        own = [slicer.app.temporaryPath] if _isinstance(slicer.app.temporaryPath, str) else []
-        self.write = folders(wanted.get("write", ()), own, [os.devnull])
+        self.write = folders(wanted.get("write", ()), own_folders(), [os.devnull])
         libraries = [path for path in sys.path if path] + [sys.prefix, sys.base_prefix, str(slicer.app.slicerHome)]
         self.read = self.write + folders(wanted.get("read", ()), libraries)
 
@@ -69,6 +70,8 @@ class Grants:
     def judge_open(self, path, mode=None, flags=0):
         if _isinstance(path, _int) or path is None:
             return None  # already open
+        if "__pycache__" in shown(path) and within(path, self.read):
+            return None  # Python keeps what it compiled beside the libraries
         writes = any(letter in (mode or "") for letter in "wax+") if mode else bool((flags or 0) & WRITING)
         if within(path, self.write if writes else self.read):
             return None
@@ -81,12 +84,21 @@ class Grants:
         return frame.f_code.co_filename == self.filename
 
 
+def own_folders():
+    """Where Slicer itself keeps what comes and goes: its temporary files and its downloads."""
+    cache = slicer.mrmlScene.GetCacheManager()
+    paths = [slicer.app.temporaryPath, cache.GetRemoteCacheDirectory() if cache is not None else None]
+    return [path for path in paths if _isinstance(path, str) and path]
+
+
 def folders(*groups):
-    return [_realpath(_fsdecode(path)) for group in groups for path in group]
+    return [EVERYWHERE if path == EVERYWHERE else _realpath(_fsdecode(path)) for group in groups for path in group]
 
 
 def within(path, allowed):
     """Whether the path, links followed, is one of these or lies below one."""
+    if EVERYWHERE in allowed:
+        return True
     try:
         real = _realpath(_fsdecode(path))
     except (TypeError, ValueError):

@@ -6,12 +6,13 @@
 use std::io::Cursor;
 use std::time::Instant;
 
+use super::grants::grants;
 use super::reply::Parts;
 use super::turn::{Ended, Turn};
 use super::verify::{SceneChange, verify};
 use super::{CheckResult, Decision, Finish, Plan, Problem, Role, RunReport, TurnEvent, TurnHost};
 use crate::safety::{self, Capability, Finding, Verdict, VerdictKind};
-use crate::slicer::{RestoreReport, RunError, RunOutcome, RunRequest, Slicer, SlicerError, ViewRequest};
+use crate::slicer::{RestoreReport, RunError, RunGrants, RunOutcome, RunRequest, Slicer, SlicerError, ViewRequest};
 
 /// How an attempt ended.
 pub(super) enum Attempt {
@@ -37,10 +38,11 @@ impl<H: TurnHost> Turn<'_, H> {
         if verdict.verdict == VerdictKind::Block {
             return Ok(Attempt::Failed { why: blocked_text(&verdict.findings), report: None, blocked: true });
         }
+        let grants = grants(&verdict.findings, &self.context.policy);
         if verdict.verdict == VerdictKind::Ask {
             self.ask_person(verdict.findings).await?;
         }
-        let report = self.execute(plan, code, number).await?;
+        let report = self.execute(plan, code, number, grants).await?;
         self.result.past.code = Some(code.clone());
         if report.ok {
             self.result.past.outcome = Some(outcome_line(&report));
@@ -114,7 +116,13 @@ impl<H: TurnHost> Turn<'_, H> {
         Ok(())
     }
 
-    async fn execute(&mut self, plan: &Plan, code: &str, number: u32) -> Result<RunReport, Ended> {
+    async fn execute(
+        &mut self,
+        plan: &Plan,
+        code: &str,
+        number: u32,
+        grants: Option<RunGrants>,
+    ) -> Result<RunReport, Ended> {
         let Some(slicer) = self.context.slicer else {
             return Err(Ended::Problem(Finish::Failed, Problem { kind: "NoSlicer".into(), ..Problem::default() }));
         };
@@ -126,6 +134,7 @@ impl<H: TurnHost> Turn<'_, H> {
             code: code.to_owned(),
             timeout_ms: self.context.limits.run_timeout_ms,
             restore_on_failure: true,
+            grants,
             ..RunRequest::default()
         };
         let run = request.id.clone();

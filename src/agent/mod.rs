@@ -4,6 +4,7 @@
 //! with a model; [`recipes`] the provider that needs none; `verify` the judgement of the scene.
 
 mod attempt;
+mod grants;
 mod event;
 mod help;
 mod host;

@@ -180,6 +180,9 @@ pub struct RunRequest {
     pub grants: Option<RunGrants>,
 }
 
+/// In place of a folder of [`RunGrants`]: every file.
+pub const EVERYWHERE: &str = "*";
+
 /// What the Python code of one run may reach, enforced inside Slicer. Slicer's own files and its folder for temporary
 /// files are always allowed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
