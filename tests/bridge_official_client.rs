@@ -1,6 +1,9 @@
 //! The bridge as other programs use it: an official MCP client (PyPI package `mcp`) starts it over stdio, lists the
-//! tools and calls each, reads the scene, with the practice Slicer behind it.
+//! tools and calls each, reads the scene, with the practice Slicer behind it; and the same over HTTP with a bridge that
+//! runs already.
 
+#[path = "support/http_bridge.rs"]
+mod http_bridge;
 #[path = "support/practice.rs"]
 mod practice;
 
@@ -72,4 +75,28 @@ fn an_official_client_lists_and_calls_the_tools() {
     let picture = parts.iter().find(|part| part["type"] == "image").unwrap();
     assert_eq!(picture["mime"], "image/jpeg");
     assert!(picture["bytes"].as_u64().unwrap() > 1000, "{picture}");
+}
+
+#[test]
+fn an_official_client_uses_a_bridge_over_http() {
+    let slicer = practice::start();
+    let bridge = http_bridge::HttpBridgeProcess::start(&slicer.url, &[]);
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/mcp_client.py");
+    let run = |token: &str| {
+        let mut command = Command::new(client_python());
+        command.arg(&script).arg(&bridge.url).env("MCP_TOKEN", token).env("NO_PROXY", "127.0.0.1").output().unwrap()
+    };
+    let output = run(&bridge.token);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {errors}"));
+    let tools = report["tools"].as_array().unwrap();
+    for name in ["capture_screenshot", "execute_python_code", "list_nodes"] {
+        assert!(tools.iter().any(|tool| tool == name), "{report}");
+    }
+    let done = report["execute_python_code"]["content"][0]["text"].as_str().unwrap();
+    assert!(done.contains("42") && done.contains("größe 頭部"), "{done}");
+    assert_eq!(report["large"], 20_000_000, "code of 20 MB passes whole");
+    let parts = report["capture_screenshot"]["content"].as_array().unwrap();
+    assert!(parts.iter().any(|part| part["type"] == "image" && part["bytes"].as_u64() > Some(1000)), "{report}");
+    assert!(!run("wrong").status.success());
 }

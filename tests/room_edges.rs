@@ -47,6 +47,7 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("rusqlite", &["store", "knowledge"]),
     ("rmcp", &["bridge", "slicer"]),
     ("reqwest", &["llm", "bridge"]),
+    ("axum", &["bridge"]),
     ("keyring", &["store"]),
     ("tree_sitter", &["python", "safety"]),
     ("tree_sitter_python", &["python"]),

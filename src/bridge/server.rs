@@ -22,6 +22,7 @@ use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
+use super::http_server::HttpError;
 use super::screenshot::{self, CaptureError};
 use super::types::{
     CAPTURE_SCREENSHOT, CaptureArgs, EXECUTE_PYTHON_CODE, ExecuteArgs, GET_NODE_PROPERTIES, GET_STATUS, LIST_NODES,
@@ -68,6 +69,9 @@ pub enum BridgeError {
     /// The address of Slicer cannot be used.
     #[error(transparent)]
     Url(#[from] WebServerError),
+    /// The bridge cannot be offered over HTTP.
+    #[error(transparent)]
+    Http(#[from] HttpError),
     /// A tool could not be described.
     #[error("a tool cannot be described: {0}")]
     Definition(String),
@@ -269,6 +273,11 @@ impl SlicerBridge {
     }
 }
 
+/// A client that has given the call up does not read this; one of a bridge that is stopped does.
+fn given_up() -> ErrorData {
+    ErrorData::internal_error("The call was given up, or the bridge is being stopped.", None)
+}
+
 /// A failure as text, marked as one.
 fn failed(text: String) -> CallToolResult {
     CallToolResult::error(vec![ContentBlock::text(text)])
@@ -308,9 +317,13 @@ impl ServerHandler for SlicerBridge {
     async fn read_resource(
         &self,
         request: ReadResourceRequestParams,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        mcp_resources::read(&self.slicer, &request.uri).await.map(ReadResourceResponse::from)
+        tokio::select! {
+            biased;
+            () = context.ct.cancelled() => Err(given_up()),
+            read = mcp_resources::read(&self.slicer, &request.uri) => read.map(ReadResourceResponse::from),
+        }
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
@@ -327,10 +340,7 @@ impl ServerHandler for SlicerBridge {
         loop {
             tokio::select! {
                 biased;
-                () = context.ct.cancelled() => {
-                    // Nobody reads this: the client has given the call up.
-                    return Err(ErrorData::internal_error("cancelled", None));
-                }
+                () = context.ct.cancelled() => return Err(given_up()),
                 result = &mut call => return result.map(CallToolResponse::from),
                 () = tokio::time::sleep(PROGRESS_EVERY) => {
                     seconds += PROGRESS_EVERY.as_secs_f64();

@@ -11,6 +11,7 @@ mod demo;
 mod doctor;
 mod models;
 mod practice;
+mod print_config;
 mod run;
 mod search;
 mod session;
@@ -66,7 +67,7 @@ enum Command {
     Run(run::Arguments),
     /// What a piece of Python may do, without running it
     Validate(validate::Arguments),
-    /// The MCP server for 3D Slicer (stdio)
+    /// The MCP server for 3D Slicer (stdio or HTTP)
     Bridge(bridge::Arguments),
     /// Start the practice Slicer and keep it running
     Practice(practice::Arguments),
@@ -86,6 +87,7 @@ enum Command {
 type Outcome = Result<u8, Failure>;
 
 /// A failure that ends the command.
+#[derive(Debug)]
 pub struct Failure {
     pub code: u8,
     pub problem: Problem,
