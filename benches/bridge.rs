@@ -3,6 +3,9 @@
 //!     cargo bench --bench bridge                    everything, about five minutes
 //!     cargo bench --bench bridge -- --calls 2000    fewer calls in the endurance part
 //!
+//! The program of a benchmark is built with the features of the tests, which makes it larger. With
+//! `SLICER_AI_AGENT_PROGRAM=target/release/slicer-ai-agent` the one that people build is measured.
+//!
 //! The three ways are measured in turn, call by call, so that whatever else the machine does hits all of them alike. What
 //! a bridge adds is its median less that of the direct call.
 
@@ -59,7 +62,8 @@ impl Server {
 }
 
 fn ours(slicer: &PracticeProcess) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_slicer-ai-agent"));
+    let program = std::env::var("SLICER_AI_AGENT_PROGRAM");
+    let mut command = Command::new(program.as_deref().unwrap_or(env!("CARGO_BIN_EXE_slicer-ai-agent")));
     command.args(["bridge", "--slicer-url", &slicer.url]);
     command
 }

@@ -241,7 +241,7 @@ async fn with_wait_a_call_waits_until_slicer_is_there() {
 
 /// The arguments that our code carries to Slicer, read back from its JSON literal.
 fn asked(seen: &Seen) -> Value {
-    let literal = seen.body.split(".loads(").nth(1).unwrap().split(")))[1])(").next().unwrap();
+    let literal = seen.body.split(".loads(").nth(1).unwrap().strip_suffix("))").unwrap();
     serde_json::from_str(&serde_json::from_str::<String>(literal).unwrap()).unwrap()
 }
 

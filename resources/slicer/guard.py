@@ -59,6 +59,7 @@ class Watchdog:
         self.target = ctypes.c_ulong(self.number)
         self.done, self.sending = _Event(), _RLock()
         self.end = self.reason = None
+        self.sent = False
 
     def start(self):
         """With a thread of its own, which nothing else can hold up."""
@@ -99,6 +100,7 @@ class Watchdog:
         if self.sending.acquire(timeout=1):
             try:
                 if not self.done.is_set():
+                    self.sent = True
                     _set_async_exception(self.target, ctypes.py_object(self.reason))
             finally:
                 self.sending.release()
@@ -106,7 +108,12 @@ class Watchdog:
     def disarm(self):
         self.done.set()
         with self.sending:  # what was being sent has been sent; what comes later sees that it is done
-            _set_async_exception(self.target, None)
+            pass
+        if self.sent:
+            # One that is still on its way arrives at the next turn of a loop, which is here. Taking it back instead would
+            # leave the interpreter looking for it for ever, and a profiler or debugger then hangs Python 3.11.
+            for _ in range(3):
+                pass
         if self in _armed:
             _armed.remove(self)
 

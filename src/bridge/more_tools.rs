@@ -83,7 +83,7 @@ fn read_status(slicer: &WebServer, value: &Value) -> StatusReply {
 }
 
 async fn exec_off(slicer: &WebServer) -> StatusReply {
-    let version = slicer.version(STATUS_LIMIT).await.ok();
+    let version = slicer.version(Some(STATUS_LIMIT)).await.ok();
     StatusReply {
         running: true,
         exec: Some(false),

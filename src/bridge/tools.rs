@@ -200,10 +200,17 @@ pub async fn execute(slicer: &WebServer, args: &ExecuteArgs) -> Result<ExecuteRe
 /// A result with a false `success` is code that reports its own failure, in the shape that clients know, and is passed
 /// on as one. Its `message` alone stands for it only when nothing else of it is lost.
 fn executed(outcome: Result<Value, String>) -> ExecuteReply {
-    let value = match outcome {
+    let mut value = match outcome {
         Ok(value) => value,
         Err(message) => return execution_failed(format!("Server error: {message}")),
     };
+    // Code that wraps its result once more means what is inside.
+    if let Value::Object(fields) = &mut value
+        && fields.len() == 1
+        && let Some(inner) = fields.shift_remove("__execResult")
+    {
+        return ExecuteReply { success: true, message: inner, ..ExecuteReply::default() };
+    }
     let failed = value.get("success").is_some_and(is_false);
     let nothing_else = value.as_object().is_some_and(|fields| fields.len() == 2);
     match value.get("message") {
@@ -333,6 +340,8 @@ mod tests {
             ),
             (json!({"success": true, "message": "ok"}), true, json!({"success": true, "message": "ok"})),
             (json!([false]), true, json!([false])),
+            (json!({"__execResult": 5}), true, json!(5)),
+            (json!({"__execResult": 5, "n": 1}), true, json!({"__execResult": 5, "n": 1})),
         ] {
             let reply = executed(Ok(result));
             assert_eq!((reply.success, reply.message), (success, message));

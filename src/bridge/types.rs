@@ -3,8 +3,12 @@
 //! They are a contract with every MCP client that has used a Slicer server before, so they change only by addition.
 //! Other rooms build their calls from these types; the schemas that the server publishes are made from them too.
 
+use std::fmt::Display;
+use std::str::FromStr;
+
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 /// Lists nodes of the scene.
@@ -31,6 +35,22 @@ fn names() -> String {
 
 fn application() -> String {
     "application".to_owned()
+}
+
+/// A number, also when a client writes it in quotes or leaves the quotes empty, as older servers took it.
+fn number<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: FromStr<Err: Display> + DeserializeOwned,
+{
+    match Value::deserialize(deserializer)? {
+        Value::Null => Ok(None),
+        Value::String(text) if text.trim().is_empty() => Ok(None),
+        Value::String(text) => {
+            text.trim().parse().map(Some).map_err(|error| D::Error::custom(format!("{text:?}: {error}")))
+        }
+        value => serde_json::from_value(value).map(Some).map_err(D::Error::custom),
+    }
 }
 
 /// Arguments of [`LIST_NODES`].
@@ -74,7 +94,7 @@ pub struct ExecuteArgs {
     /// Python source to run in Slicer. What it leaves in the variable __execResult comes back.
     pub code: String,
     /// Longest time for the code, in seconds. It is stopped then, unless it waits inside a C++ function.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "number", skip_serializing_if = "Option::is_none")]
     pub timeout_s: Option<f64>,
     /// Whether what the code prints, its traceback and what VTK says of errors is wanted as "report".
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -113,7 +133,7 @@ pub struct CaptureArgs {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub view_name: Option<String>,
     /// For a slice view: show this offset (mm along the slice normal) in the picture. The view is put back afterwards.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "number", skip_serializing_if = "Option::is_none")]
     pub slice_offset: Option<f64>,
     /// For a slice view: "axial", "sagittal" or "coronal" in the picture. The view is put back afterwards.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -123,7 +143,7 @@ pub struct CaptureArgs {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub camera_axis: Option<String>,
     /// Longest side of the picture in pixels, at most 1920. Pictures are made smaller, never larger.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "number", skip_serializing_if = "Option::is_none")]
     pub image_size: Option<u32>,
     /// "jpeg" (the default) or "png".
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -260,13 +260,35 @@ impl WebServer {
         decode(&self.ask("GET", &target, b"", Patience::default()).await?)
     }
 
-    /// What Slicer says of its version; it does so with exec off, too.
+    /// A PNG file from one of Slicer's picture routes, for example `/screenshot`. They answer with exec off too.
     ///
     /// # Errors
     /// Any [`WebServerError`] but `BadUrl` and `ExecOff`.
-    pub async fn version(&self, timeout: Duration) -> Result<Value, WebServerError> {
-        let patience = Patience { timeout: Some(timeout), ..Patience::default() };
+    pub async fn picture(&self, target: &str) -> Result<Vec<u8>, WebServerError> {
+        let reply = self.ask("GET", target, b"", Patience::default()).await?;
+        if reply.body.starts_with(b"\x89PNG") {
+            return Ok(reply.body);
+        }
+        decode(&reply)?;
+        Err(WebServerError::NotSlicer { why: format!("{target} gave something that is no picture") })
+    }
+
+    /// What the application says of itself (`applicationName`, `applicationVersion`, …). It works with exec off too.
+    ///
+    /// # Errors
+    /// Any [`WebServerError`] but `BadUrl` and `ExecOff`.
+    pub async fn version(&self, timeout: Option<Duration>) -> Result<Value, WebServerError> {
+        let patience = Patience { timeout, ..Patience::default() };
         decode(&self.ask("GET", "/system/version", b"", patience).await?)
+    }
+
+    /// Ends the application within about a second, without asking about unsaved data: the caller must have asked.
+    ///
+    /// # Errors
+    /// Any [`WebServerError`] but `BadUrl` and `ExecOff`.
+    pub async fn quit(&self, timeout: Option<Duration>) -> Result<(), WebServerError> {
+        let patience = Patience { timeout, ..Patience::default() };
+        decode(&self.ask("DELETE", "/system", b"", patience).await?).map(drop)
     }
 
     /// Sends one request when its turn has come, and waits for the reply.

@@ -9,6 +9,10 @@ use tokio_util::sync::CancellationToken;
 use super::print_config::{self, Wanted};
 use super::{Failure, Outcome, exit};
 use crate::bridge::{self, BridgeError, BridgeOptions, HttpBridge, HttpError, HttpOptions, Token};
+use crate::platform;
+
+/// By then a client has said who it is and has the list of tools.
+const HANDSHAKE: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -78,6 +82,12 @@ pub fn run(arguments: &Arguments) -> Outcome {
         .enable_all()
         .build()
         .map_err(|error| Failure::new(exit::FAILED, "Failed", error.to_string(), ""))?;
+    // From here on it only passes messages on, often for days; the handshake is over soon, too.
+    platform::forget_start();
+    runtime.spawn(async {
+        tokio::time::sleep(HANDSHAKE).await;
+        platform::forget_start();
+    });
     let served = match http {
         None => runtime.block_on(bridge::serve_stdio(options)),
         Some(http) => runtime.block_on(serve_http(options, http)),

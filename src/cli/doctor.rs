@@ -1,13 +1,15 @@
 //! `doctor`: everything of the set-up that can be wrong, each with what to do about it.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use serde::Serialize;
 
 use super::console::Console;
-use super::{Outcome, console, exit, runtime, session};
+use super::{Outcome, console, exit, launch, runtime, session};
 use crate::platform;
 use crate::resources;
-use crate::slicer::{BridgeCommand, ConnectOptions, Slicer};
+use crate::slicer::{BridgeCommand, ConnectOptions, FoundSlicers, Slicer, discover};
 use crate::store::{Conversations, Keys, Paths};
 
 #[derive(Debug, Args)]
@@ -47,12 +49,13 @@ impl Check {
 
 /// Runs the command. It fails when something is wrong that the program cannot work without.
 pub fn run(arguments: &Arguments, paths: &Paths) -> Outcome {
-    let url = {
+    let (url, named) = {
         let quiet = Console { quiet: true };
-        let settings = session::settings(paths, quiet)?;
-        arguments.slicer.slicer_url.clone().unwrap_or(settings.slicer.url)
+        let settings = session::settings(paths, quiet)?.slicer;
+        let named = Some(PathBuf::from(settings.executable)).filter(|path| !path.as_os_str().is_empty());
+        (arguments.slicer.slicer_url.clone().unwrap_or(settings.url), named)
     };
-    let checks = vec![
+    let mut checks = vec![
         data_folder(paths),
         history(paths),
         keyring(),
@@ -64,6 +67,13 @@ pub fn run(arguments: &Arguments, paths: &Paths) -> Outcome {
         embedded(),
         runtime()?.block_on(slicer(url)),
     ];
+    let found = runtime()?.block_on(discover::find(paths.data(), named.as_deref()));
+    checks.extend(match found {
+        Ok(found) => vec![running_slicers(&found), installed_slicers(&found)],
+        Err(error) => {
+            vec![Check::bad("Slicers on this computer", error, "Correct or remove your own table of places.")]
+        }
+    });
     if arguments.json {
         console::print_json(&serde_json::json!({"checks": checks}))?;
     } else {
@@ -167,6 +177,28 @@ fn embedded() -> Check {
     }
 }
 
+fn running_slicers(found: &FoundSlicers) -> Check {
+    const NAME: &str = "Running Slicers";
+    let mut lines: Vec<String> = found.running.iter().map(launch::running).collect();
+    lines.extend(
+        found.held.iter().filter(|one| one.maybe_slicer).map(|one| format!("port {}: {}", one.port, one.detail)),
+    );
+    if !lines.is_empty() {
+        return Check::good(NAME, lines.join("; "));
+    }
+    Check::bad(NAME, "none with its Web Server on", "Start one with `slicer-ai-agent launch`.").optional()
+}
+
+fn installed_slicers(found: &FoundSlicers) -> Check {
+    const NAME: &str = "Installed Slicers";
+    if found.installed.is_empty() {
+        let advice = "Install it from download.slicer.org, or name it once: slicer-ai-agent launch --slicer PATH. The practice \
+                      Slicer works without.";
+        return Check::bad(NAME, "none found", advice).optional();
+    }
+    Check::good(NAME, found.installed.iter().map(launch::installed).collect::<Vec<_>>().join("; "))
+}
+
 async fn slicer(url: String) -> Check {
     const NAME: &str = "Slicer";
     let options = ConnectOptions { bridge: BridgeCommand::BuiltIn { slicer_url: url.clone() }, executable: None };
@@ -179,7 +211,7 @@ async fn slicer(url: String) -> Check {
         Ok(status) => Check::good(
             NAME,
             format!(
-                "{} at {url}. Its Web Server listens on all network interfaces and has no password: stop it when you do not need it",
+                "{} at {url}. A Web Server that was started in Slicer itself listens on all network interfaces and has no password: stop it when you do not need it",
                 status.version
             ),
         ),

@@ -9,6 +9,7 @@ mod console;
 mod conversations;
 mod demo;
 mod doctor;
+mod launch;
 mod models;
 mod practice;
 mod print_config;
@@ -71,6 +72,8 @@ enum Command {
     Bridge(bridge::Arguments),
     /// Start the practice Slicer and keep it running
     Practice(practice::Arguments),
+    /// Start the installed 3D Slicer with its Web Server on, reachable from this computer only
+    Launch(launch::Arguments),
     /// Search the knowledge as the agent does
     Search(search::Arguments),
     /// The models that are known, with their prices
@@ -145,6 +148,7 @@ fn dispatch(command: Option<Command>, paths: &Paths, console: Console) -> Outcom
         Some(Command::Validate(arguments)) => validate::run(&arguments),
         Some(Command::Bridge(arguments)) => bridge::run(&arguments),
         Some(Command::Practice(arguments)) => practice::run(&arguments, paths, console),
+        Some(Command::Launch(arguments)) => launch::run(&arguments, paths, console),
         Some(Command::Search(arguments)) => search::run(&arguments, paths),
         Some(Command::Models(arguments)) => models::list(&arguments, paths),
         Some(Command::TestConnection(arguments)) => models::test(&arguments, paths),

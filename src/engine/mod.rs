@@ -7,6 +7,7 @@
 mod control;
 mod events;
 mod host;
+mod launched;
 mod preferences;
 mod record;
 mod session;

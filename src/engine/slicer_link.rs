@@ -8,6 +8,7 @@ use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use super::events::EventSender;
+use super::launched::LaunchedSlicers;
 use super::types::{Event, Problem, SlicerStatus};
 use crate::slicer::practice::{self, PracticeOptions, PracticeProcess};
 use crate::slicer::{BridgeCommand, ConnectOptions, Slicer, SlicerError};
@@ -35,6 +36,8 @@ struct Link {
 pub struct SlicerLink {
     link: Arc<Mutex<Link>>,
     practice: Arc<StdMutex<Option<PracticeProcess>>>,
+    /// The Slicers of the person that were started from here.
+    pub(super) launched: LaunchedSlicers,
     /// Counts the choices of a Slicer.
     generation: Arc<AtomicU64>,
     /// Set when the session ends: a set-up that is under way is given up.
@@ -51,6 +54,7 @@ impl SlicerLink {
         Self {
             link: Arc::default(),
             practice: Arc::default(),
+            launched: LaunchedSlicers::default(),
             closed: CancellationToken::new(),
             generation: Arc::default(),
             events,
@@ -95,7 +99,11 @@ impl SlicerLink {
             None => self.link.lock().await.status.clone(),
             Some(slicer) => match slicer.status().await {
                 Ok(status) => SlicerStatus { url, ..status },
-                Err(error) => SlicerStatus { url, problem: Some(in_words(&error)), ..SlicerStatus::default() },
+                Err(error) => {
+                    // How it ended is the better explanation of why it does not answer.
+                    let problem = self.launched.end_of(&url).unwrap_or_else(|| in_words(&error));
+                    SlicerStatus { url, problem: Some(problem), ..SlicerStatus::default() }
+                }
             },
         };
         let mut link = self.link.lock().await;

@@ -7,6 +7,7 @@ pub use crate::agent::{
     UsageTotal,
 };
 pub use crate::safety::{Capability, Finding, VerdictKind};
+pub use crate::slicer::{FoundSlicers, HeldPort, InstalledSlicer, RunningSlicer, SlicerOrigin};
 pub use crate::slicer::{
     NodeChange, NodeReference, NodeSummary, RestoreReport, RunError, SceneDiff, SceneSnapshot, SegmentSummary,
     SlicerStatus, ViewRequest, VtkMessage,
@@ -82,6 +83,17 @@ pub enum Command {
     },
     /// Set up (once) and start the practice Slicer, then connect to it.
     StartPractice,
+    /// Look for Slicers that are installed and that run.
+    FindSlicers,
+    /// Start the Slicer of the settings, or the newest that is found, with its Web Server on, and connect to it.
+    LaunchSlicer,
+    /// Give the launch that is under way up, and end the Slicer that was starting.
+    CancelLaunch,
+    /// Close a Slicer that was launched from here; without `confirmed` the answer is [`Event::CloseAsked`].
+    CloseSlicer {
+        pid: u32,
+        confirmed: bool,
+    },
     SaveSettings {
         settings: Box<Settings>,
     },
@@ -178,6 +190,19 @@ pub enum Event {
         what: String,
         detail: String,
         done: bool,
+    },
+    /// The Slicers of this computer.
+    Slicers {
+        found: Box<FoundSlicers>,
+    },
+    /// A launch ended without a connected Slicer.
+    LaunchFailed {
+        problem: Problem,
+    },
+    /// Closing this Slicer loses what is not saved in it: send the command again, confirmed.
+    CloseAsked {
+        pid: u32,
+        url: String,
     },
     Scene {
         snapshot: Box<SceneSnapshot>,

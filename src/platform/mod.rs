@@ -1,12 +1,17 @@
 //! Where operating systems differ: missing system packages, the Python on the machine, free disk space, whether a
-//! process lives, opening a folder. One room, so that the rest of the program reads the same on Linux, macOS and Windows.
+//! process lives, starting one that outlives us, who holds a port, opening a folder, giving memory back. One room, so
+//! that the rest of the program reads the same on Linux, macOS and Windows.
 
+mod memory;
 mod packages;
 mod process;
+mod programs;
 mod python;
 
+pub use memory::forget_start;
 pub use packages::{PackageError, ensure, ensure_unless, install_command, missing};
 pub use process::{ChildGuard, StepEnd, has_display, is_alive, open_folder, run_step};
+pub use programs::{Listener, RunningProgram, detach, end_group, group_is_alive, listener, running_programs};
 pub use python::{Python, PythonError, find_python, find_python_unless, look_for_python, venv_python};
 
 use std::path::Path;

@@ -50,6 +50,8 @@ impl Default for ModelSettings {
 #[serde(default)]
 pub struct SlicerSettings {
     pub url: String,
+    /// Executable of the Slicer to launch, or the folder that it is in. Empty: the newest that is found.
+    pub executable: String,
     /// Limit of one run in seconds.
     pub time_limit_s: u64,
     /// Largest number of attempts in all.
@@ -58,7 +60,12 @@ pub struct SlicerSettings {
 
 impl Default for SlicerSettings {
     fn default() -> Self {
-        Self { url: "http://127.0.0.1:2016/slicer".into(), time_limit_s: 30, max_attempts: 5 }
+        Self {
+            url: "http://127.0.0.1:2016/slicer".into(),
+            executable: String::new(),
+            time_limit_s: 30,
+            max_attempts: 5,
+        }
     }
 }
 

@@ -31,6 +31,10 @@ pub enum Action {
     RefreshScene,
     Connect(String),
     StartPractice,
+    /// Look for Slicers that are installed and that run.
+    FindSlicers,
+    LaunchSlicer,
+    CancelLaunch,
     /// Send this text in the shown conversation as soon as Slicer answers.
     RetryOnceConnected(String),
     /// The settings draft is to hold from now on.

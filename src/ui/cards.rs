@@ -33,6 +33,8 @@ pub struct CardView<'a> {
     pub running: bool,
     /// Does Slicer answer?
     pub connected: bool,
+    /// A Slicer is installed that can be launched.
+    pub can_launch: bool,
     /// The one run that can be undone now.
     pub undoable: Option<String>,
     pub now_ms: i64,
@@ -282,8 +284,17 @@ fn error_ui(ui: &mut Ui, card: &Card, problem: &Problem, retry: &str, view: &mut
             // Without Slicer, trying again is of no use; with it, starting another one is not.
             let no_slicer = kind.contains("Slicer") && !view.connected;
             if no_slicer {
+                if view.can_launch {
+                    let hint = "Starts the Slicer that is installed, then sends the same message again";
+                    if primary_button(ui, "Launch Slicer").on_hover_text(hint).clicked() {
+                        view.actions.push(Action::LaunchSlicer);
+                        view.actions.push(Action::RetryOnceConnected(retry.to_owned()));
+                    }
+                }
                 let hint = "Starts a small Slicer without a window, then sends the same message again";
-                if primary_button(ui, "Start the practice Slicer").on_hover_text(hint).clicked() {
+                let practice = "Start the practice Slicer";
+                let button = if view.can_launch { plain_button(ui, practice) } else { primary_button(ui, practice) };
+                if button.on_hover_text(hint).clicked() {
                     view.actions.push(Action::StartPractice);
                     view.actions.push(Action::RetryOnceConnected(retry.to_owned()));
                 }

@@ -16,6 +16,7 @@ mod overlays;
 mod pane;
 mod pictures;
 mod settings_dialog;
+mod settings_slicer;
 pub mod state;
 pub mod timeline;
 mod timeline_view;

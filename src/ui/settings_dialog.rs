@@ -5,6 +5,7 @@ use egui::{Button, Id, Modal, RichText, ScrollArea, TextEdit, Ui, vec2};
 use crate::engine::{ConnectionReport, KeyOrigin};
 
 use super::icons::Icon;
+use super::settings_slicer::slicer_ui;
 use super::state::{Action, SettingsTab, State, Test};
 use super::tokens::{self, font, palette, size, space};
 use super::top_bar::choose_provider;
@@ -44,7 +45,7 @@ pub fn settings_ui(context: &egui::Context, state: &mut State, actions: &mut Vec
             ui.horizontal_top(|ui| {
                 ui.vertical(|ui| {
                     ui.set_width(120.0);
-                    tabs_ui(ui, state, vec2(120.0, size::ROW));
+                    tabs_ui(ui, tab, vec2(120.0, size::ROW), actions);
                 });
                 ui.add_space(space::LARGE);
                 ui.vertical(|ui| page_ui(ui, tab, state, actions));
@@ -52,7 +53,7 @@ pub fn settings_ui(context: &egui::Context, state: &mut State, actions: &mut Vec
         } else {
             ui.horizontal_wrapped(|ui| {
                 ui.spacing_mut().item_spacing.x = space::TINY;
-                tabs_ui(ui, state, vec2(0.0, size::ROW));
+                tabs_ui(ui, tab, vec2(0.0, size::ROW), actions);
             });
             ui.add_space(space::BASE);
             page_ui(ui, tab, state, actions);
@@ -63,11 +64,11 @@ pub fn settings_ui(context: &egui::Context, state: &mut State, actions: &mut Vec
     }
 }
 
-fn tabs_ui(ui: &mut Ui, state: &mut State, least: egui::Vec2) {
+fn tabs_ui(ui: &mut Ui, shown: SettingsTab, least: egui::Vec2, actions: &mut Vec<Action>) {
     for (tab, name) in TABS {
-        let button = Button::selectable(state.dialog == Some(tab), name).min_size(least);
+        let button = Button::selectable(shown == tab, name).min_size(least);
         if ui.add(button).clicked() {
-            state.dialog = Some(tab);
+            actions.push(Action::OpenSettings(tab));
         }
     }
 }
@@ -86,7 +87,7 @@ fn page_ui(ui: &mut Ui, tab: SettingsTab, state: &mut State, actions: &mut Vec<A
 }
 
 /// A label above its control.
-fn field<R>(ui: &mut Ui, label: &str, add: impl FnOnce(&mut Ui) -> R) -> R {
+pub(super) fn field<R>(ui: &mut Ui, label: &str, add: impl FnOnce(&mut Ui) -> R) -> R {
     strong(ui, label);
     let inner = add(ui);
     ui.add_space(space::SMALL);
@@ -94,7 +95,7 @@ fn field<R>(ui: &mut Ui, label: &str, add: impl FnOnce(&mut Ui) -> R) -> R {
 }
 
 /// A text that is saved when the person leaves it.
-fn text_ui(ui: &mut Ui, text: &mut String, name: &str, hint: &str, width: f32, actions: &mut Vec<Action>) {
+pub(super) fn text_ui(ui: &mut Ui, text: &mut String, name: &str, hint: &str, width: f32, actions: &mut Vec<Action>) {
     let hint = RichText::new(hint).color(palette(ui).text_soft);
     let response = ui.add(TextEdit::singleline(text).hint_text(hint).desired_width(width)).accessible_name(name);
     if response.lost_focus() {
@@ -260,50 +261,7 @@ fn report_ui(ui: &mut Ui, report: &ConnectionReport) {
     }
 }
 
-fn slicer_ui(ui: &mut Ui, state: &mut State, actions: &mut Vec<Action>) {
-    field(ui, "Address of Slicer's Web Server", |ui| {
-        ui.horizontal(|ui| {
-            let width = (ui.available_width() - 100.0).min(340.0);
-            text_ui(ui, &mut state.draft.slicer.url, "Address of Slicer's Web Server", "", width, actions);
-            if plain_button(ui, "Connect now").clicked() {
-                actions.push(Action::SettingsChanged);
-                actions.push(Action::Connect(state.draft.slicer.url.clone()));
-            }
-        });
-        let status = match &state.slicer {
-            Some(status) if status.connected => format!("Connected to {}.", super::timeline_view::slicer_name(status)),
-            Some(status) => status.problem.clone().unwrap_or_else(|| "Not connected.".into()),
-            None => "Looking for Slicer…".into(),
-        };
-        soft(ui, &status);
-    });
-    field(ui, "Time limit of one run", |ui| {
-        let value = egui::DragValue::new(&mut state.draft.slicer.time_limit_s).range(1..=3600).suffix(" s");
-        number_ui(ui, value, "Time limit of one run in seconds", actions);
-        small(ui, "A run that takes longer is stopped inside Slicer and its changes are taken back.");
-    });
-    field(ui, "Attempts", |ui| {
-        let value = egui::DragValue::new(&mut state.draft.slicer.max_attempts).range(1..=10);
-        number_ui(ui, value, "Largest number of attempts", actions);
-        small(ui, "How often code is written and run in all before a request is given up.");
-    });
-    field(ui, "Practice Slicer", |ui| {
-        soft(
-            ui,
-            "A small Slicer without a window, for trying things out where none is installed. It needs no set-up by hand.",
-        );
-        let idle = state.progress.is_none();
-        let start = ui.add_enabled_ui(idle, |ui| plain_button(ui, "Start the practice Slicer")).inner;
-        if start.clicked() {
-            actions.push(Action::StartPractice);
-        }
-        if let Some(progress) = &state.progress {
-            soft(ui, &words::progress(progress));
-        }
-    });
-}
-
-fn number_ui(ui: &mut Ui, value: egui::DragValue<'_>, name: &str, actions: &mut Vec<Action>) {
+pub(super) fn number_ui(ui: &mut Ui, value: egui::DragValue<'_>, name: &str, actions: &mut Vec<Action>) {
     let response = ui.add(value).accessible_name(name);
     if response.drag_stopped() || response.lost_focus() || (response.changed() && !response.dragged()) {
         actions.push(Action::SettingsChanged);

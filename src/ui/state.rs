@@ -6,15 +6,16 @@
 use std::collections::{HashMap, VecDeque};
 
 use crate::engine::{
-    Command, ConversationId, ConversationSummary, Event, Finish, KeyOrigin, Problem, ProviderChoice, SceneSnapshot,
-    Secret, Settings, SlicerStatus, StoredTurnEvent, Timings, TurnEvent,
+    Command, ConversationId, ConversationSummary, Event, Finish, KeyOrigin, ProviderChoice, SceneSnapshot, Secret,
+    Settings, SlicerStatus, StoredTurnEvent, Timings, TurnEvent,
 };
+
+mod slicers;
+mod toasts;
 
 pub use super::action::*;
 use super::timeline::Timeline;
-
-/// How long a message at the edge of the window stays, in milliseconds.
-const TOAST_MS: i64 = 8_000;
+pub use slicers::Slicers;
 
 /// Stands while a run is taken back.
 const UNDOING: &str = "Undoing the last run…";
@@ -50,6 +51,8 @@ pub struct State {
     /// None until the engine has told.
     pub slicer: Option<SlicerStatus>,
     pub slicer_url: String,
+    /// The Slicers of this computer, and the launch of one.
+    pub slicers: Slicers,
     pub progress: Option<Progress>,
     pub scene: Option<SceneSnapshot>,
     pub scene_search: String,
@@ -165,13 +168,12 @@ impl State {
             }
             Event::TurnLost { problem, .. } => self.toast_problem(problem),
             Event::Title { conversation, title } => self.set_title(&conversation, title),
-            Event::Slicer { status } => {
-                self.set_slicer(status);
-                return self.retry_if_connected();
-            }
-            Event::Progress { what, detail, done } => {
-                self.progress = if done { None } else { Some(Progress { what, detail }) };
-            }
+            Event::Slicer { status } => return self.set_slicer(status),
+            Event::Progress { what, detail, done } => self.set_progress(what, detail, done),
+            Event::Slicers { found } => self.set_found(*found),
+            Event::LaunchFailed { problem } => self.launch_failed(problem),
+            // The window does not offer to close a Slicer, so it is never asked.
+            Event::CloseAsked { .. } => {}
             Event::Scene { snapshot } => {
                 // The state of the connection comes now and then only; the number beside it must not lag behind.
                 if let Some(status) = &mut self.slicer {
@@ -196,22 +198,13 @@ impl State {
             Event::Problem { problem } => {
                 self.capturing = false;
                 self.progress = None;
+                self.slicers.launching = false;
+                self.slicers.looking = false;
                 self.retry_once_connected = None;
                 self.toast_problem(problem);
             }
         }
         Vec::new()
-    }
-
-    /// Sends again what failed for want of Slicer, if the person still looks at that conversation.
-    fn retry_if_connected(&mut self) -> Vec<Command> {
-        if !self.slicer.as_ref().is_some_and(|status| status.connected) {
-            return Vec::new();
-        }
-        match self.retry_once_connected.take() {
-            Some((conversation, text)) if self.is_current(&conversation) && !self.running() => self.send(text),
-            _ => Vec::new(),
-        }
     }
 
     fn is_current(&self, conversation: &str) -> bool {
@@ -296,17 +289,6 @@ impl State {
         }
     }
 
-    fn set_slicer(&mut self, status: SlicerStatus) {
-        if self.slicer_url.is_empty() {
-            self.slicer_url.clone_from(&status.url);
-        }
-        if !status.connected {
-            self.scene = None;
-            self.capturing = false;
-        }
-        self.slicer = Some(status);
-    }
-
     fn set_settings(&mut self, settings: Settings, providers: Vec<ProviderChoice>, key: KeyOrigin) {
         // What is being typed in the dialog is not overwritten by an echo.
         if self.dialog.is_none() || self.draft == self.settings {
@@ -328,39 +310,6 @@ impl State {
             self.pane_open = true;
             self.pane_tab = PaneTab::Screenshot;
         }
-    }
-
-    /// Shows a short message; it goes away by itself.
-    pub fn toast(&mut self, text: impl Into<String>, button: Option<(&'static str, Action)>) {
-        self.push_toast(false, text.into(), String::new(), button, TOAST_MS);
-    }
-
-    fn toast_problem(&mut self, problem: Problem) {
-        self.push_toast(true, problem.message, problem.advice, None, TOAST_MS * 2);
-    }
-
-    fn push_toast(
-        &mut self,
-        bad: bool,
-        text: String,
-        advice: String,
-        button: Option<(&'static str, Action)>,
-        stays_ms: i64,
-    ) {
-        self.toasts.retain(|toast| toast.text != text);
-        self.toasts_made += 1;
-        let toast = Toast { id: self.toasts_made, bad, text, advice, button, until_ms: self.now_ms + stays_ms };
-        self.toasts.push(toast);
-        if self.toasts.len() > 4 {
-            self.toasts.remove(0);
-        }
-    }
-
-    /// Removes what has stood long enough; returns the milliseconds until the next one goes.
-    pub fn age_toasts(&mut self) -> Option<i64> {
-        let now = self.now_ms;
-        self.toasts.retain(|toast| toast.until_ms > now);
-        self.toasts.iter().map(|toast| toast.until_ms - now).min()
     }
 
     /// Turns what the person did into commands.
@@ -432,15 +381,6 @@ impl State {
                 let view = self.view.request();
                 with_current(self, &|conversation| Command::CaptureScreenshot { conversation, view: view.clone() })
             }
-            Action::RefreshScene => vec![Command::RefreshScene],
-            Action::Connect(url) => {
-                vec![Command::ConnectSlicer { url: url.trim().to_owned() }]
-            }
-            Action::StartPractice => {
-                let detail = "Getting ready…".to_owned();
-                self.progress = Some(Progress { what: "Practice Slicer".into(), detail });
-                vec![Command::StartPractice]
-            }
             Action::SettingsChanged => self.save_settings(),
             Action::CloseSettings => {
                 self.dialog = None;
@@ -465,15 +405,12 @@ impl State {
                 self.test = Test::None;
                 vec![Command::CancelTest]
             }
-            local => {
-                self.update_locally(local);
-                Vec::new()
-            }
+            other => self.update_slicer(other).unwrap_or_else(|local| self.update_locally(local)),
         }
     }
 
     /// Actions of which the engine need not know.
-    fn update_locally(&mut self, action: Action) {
+    fn update_locally(&mut self, action: Action) -> Vec<Command> {
         match action {
             Action::Recall(older) => self.recall(older),
             Action::Compose(text) => {
@@ -495,11 +432,15 @@ impl State {
                     self.test = Test::None;
                 }
                 self.dialog = Some(tab);
+                if tab == SettingsTab::Slicer {
+                    return self.look_for_slicers();
+                }
             }
             Action::Copied(what) => self.toast(format!("{what} copied."), None),
             Action::DismissToast(id) => self.toasts.retain(|toast| toast.id != id),
             _ => {}
         }
+        Vec::new()
     }
 
     fn send(&mut self, text: String) -> Vec<Command> {
@@ -567,8 +508,13 @@ impl State {
             self.key_text.clear();
             self.test = Test::None;
         }
+        let other_slicer = self.draft.slicer.executable != self.settings.slicer.executable;
         self.settings = self.draft.clone();
-        vec![Command::SaveSettings { settings: Box::new(self.draft.clone()) }]
+        let mut commands = vec![Command::SaveSettings { settings: Box::new(self.draft.clone()) }];
+        if other_slicer {
+            commands.append(&mut self.look_for_slicers());
+        }
+        commands
     }
 
     fn save_key(&mut self) -> Vec<Command> {

@@ -71,6 +71,7 @@ pub fn timeline_ui(
         to_newest,
         focus_composer,
         slicer,
+        slicers,
         sending,
         ..
     } = state;
@@ -84,6 +85,7 @@ pub fn timeline_ui(
         toggled: false,
         running: sending.is_some() || timeline.running(),
         connected: slicer.as_ref().is_some_and(|status| status.connected),
+        can_launch: slicers.can_launch(),
         undoable: timeline.undoable_run().map(str::to_owned),
         now_ms: *now_ms,
         last_turn: timeline.cards.last().map_or(0, |card| card.turn),
@@ -293,7 +295,22 @@ fn readiness(state: &State) -> [Part; 3] {
             let nodes = super::words::count(status.nodes, "node", "nodes");
             (Readiness::Good, format!("Connected to {} · {nodes}", slicer_name(status)), None)
         }
-        (None, Some(_)) => (Readiness::Missing, NO_SLICER.into(), practice()),
+        (None, Some(status)) => match state.slicers.ready_elsewhere(&status.url) {
+            Some(one) => {
+                let text = format!("{} runs at {}.", running_name(one), one.url);
+                (Readiness::Missing, text, Some(("Connect", Action::Connect(one.url.clone()))))
+            }
+            None if state.slicers.can_launch() => {
+                let version = state
+                    .slicers
+                    .version_to_launch(&state.settings.slicer.executable)
+                    .map(|version| format!(" {version}"))
+                    .unwrap_or_default();
+                let text = format!("Slicer{version} is installed, but not connected.");
+                (Readiness::Missing, text, Some(("Launch Slicer", Action::LaunchSlicer)))
+            }
+            None => (Readiness::Missing, NO_SLICER.into(), practice()),
+        },
     };
     let recipes = state.settings.model.provider == "recipes";
     let (model_text, model_button) = if recipes {
@@ -313,6 +330,12 @@ fn readiness(state: &State) -> [Part; 3] {
 pub fn slicer_name(status: &crate::engine::SlicerStatus) -> String {
     let version = status.version.trim_end_matches("-practice");
     if status.practice { format!("practice Slicer {version}") } else { format!("Slicer {version}") }
+}
+
+/// The same of one that runs on this computer.
+pub fn running_name(slicer: &crate::engine::RunningSlicer) -> String {
+    let version = slicer.version.trim_end_matches("-practice");
+    if slicer.practice { format!("Practice Slicer {version}") } else { format!("Slicer {version}") }
 }
 
 /// Provider and model as the chip shows them.

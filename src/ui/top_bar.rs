@@ -3,8 +3,9 @@
 use egui::{Popup, PopupCloseBehavior, RichText, Ui, vec2};
 
 use super::icons::Icon;
+use super::settings_slicer::launch_button_ui;
 use super::state::{Action, SettingsTab, State};
-use super::timeline_view::{NO_SLICER, model_name, slicer_name};
+use super::timeline_view::{NO_SLICER, model_name, running_name, slicer_name};
 use super::tokens::{self, font, palette, size, space};
 use super::widgets::{chip, elided, icon_button, plain_button, primary_button, small, soft, strong};
 use super::words;
@@ -99,7 +100,11 @@ fn slicer_menu_ui(ui: &mut Ui, state: &mut State, actions: &mut Vec<Action>) {
         }
         Some(status) => {
             strong(ui, "Slicer is not connected");
-            soft(ui, NO_SLICER);
+            if state.slicers.can_launch() {
+                soft(ui, "Launch it from here, or connect to one that runs.");
+            } else {
+                soft(ui, NO_SLICER);
+            }
             if let Some(problem) = status.problem.as_deref().filter(|_| state.progress.is_none()) {
                 small(ui, problem);
             }
@@ -111,12 +116,28 @@ fn slicer_menu_ui(ui: &mut Ui, state: &mut State, actions: &mut Vec<Action>) {
     if let Some(progress) = &state.progress {
         soft(ui, &words::progress(progress));
     }
+    let connected = state.slicer.as_ref().is_some_and(|status| status.connected);
+    if !connected {
+        ui.add_space(space::SMALL);
+        ui.horizontal_wrapped(|ui| {
+            launch_button_ui(ui, state, actions);
+            let url = state.slicer.as_ref().map_or("", |status| status.url.as_str());
+            if let Some(one) = state.slicers.ready_elsewhere(url) {
+                let name = format!("Connect to {}", running_name(one));
+                if plain_button(ui, &name).on_hover_text(&one.url).clicked() {
+                    actions.push(Action::Connect(one.url.clone()));
+                    ui.close();
+                }
+            }
+        });
+    }
     ui.add_space(space::SMALL);
     small(ui, "Address of Slicer's Web Server");
     let mut go = false;
     let line = vec2(ui.available_width(), size::ROW);
     ui.allocate_ui_with_layout(line, egui::Layout::right_to_left(egui::Align::Center), |ui| {
-        go = primary_button(ui, "Connect").clicked();
+        // One button leads: Launch while there is nothing to connect to.
+        go = if connected { primary_button(ui, "Connect") } else { plain_button(ui, "Connect") }.clicked();
         let field = egui::TextEdit::singleline(&mut state.slicer_url).desired_width(f32::INFINITY);
         let response = ui.add(field).accessible_name("Address of Slicer");
         go |= response.lost_focus() && ui.input(|input| input.key_pressed(egui::Key::Enter));

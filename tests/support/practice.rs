@@ -29,3 +29,16 @@ pub fn start() -> PracticeProcess {
 pub fn start_with(options: &PracticeOptions) -> PracticeProcess {
     practice::start(home(), options).unwrap_or_else(|error| panic!("the practice Slicer did not start: {error}"))
 }
+
+/// Loads sample data by the route that works with exec off too.
+pub fn load_sample(url: &str, name: &str) {
+    use std::io::{Read, Write};
+
+    let authority = url.trim_start_matches("http://").trim_end_matches("/slicer");
+    let mut stream = std::net::TcpStream::connect(authority).unwrap();
+    let request = format!("GET /slicer/sampledata?name={name} HTTP/1.1\r\nHost: {authority}\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut reply = String::new();
+    stream.read_to_string(&mut reply).unwrap();
+    assert!(reply.starts_with("HTTP/1.1 200"), "{reply}");
+}

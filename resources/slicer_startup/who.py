@@ -1,0 +1,1 @@
+__execResult = {"pid": __import__("os").getpid(), "scene": __import__("slicer").mrmlScene.GetURL() or ""}
