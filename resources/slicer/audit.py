@@ -7,9 +7,12 @@ and only for functions that runs left behind (timers, observers). A refusal rais
 that code which swallows it does not hide it. What C++ does by itself (a node that is saved) is not reported to Python; the
 check before the run and the person's answer cover that.
 
-Everything that the hook uses lies in the cells of one function, with copies of what it needs of Python's library: code
-that replaces functions of the library, or of this module, does not reach it.
+Everything that the hook uses lies in the cells of one function, with copies of what it needs of Python's library, and in
+objects whose types cannot be changed; what leads there from outside is behind `opaque`. Code that replaces functions or
+classes of the library, or of this helper, does not reach it.
 """
+import builtins
+import functools
 import importlib.util
 import os
 import stat
@@ -70,17 +73,17 @@ class Refused(PermissionError):
     """What the code wanted to do was not granted."""
 
 
-class Grants:
-    """What one run may do, and what it was refused."""
-
-    __slots__ = ("filename", "refused", "network", "process", "quit", "write", "read", "modules", "trusted", "main")
+def opaque(function):
+    """A callable that does what the function does and does not lead to it: neither to its globals nor to its cells."""
+    closed = functools.lru_cache(maxsize=0)(lambda *arguments, **named: function(*arguments, **named))
+    del closed.__wrapped__
+    return closed
 
 
 def private_paths():
     """A copy of Python's own path functions that nobody else holds."""
-    own = __builtins__ if isinstance(__builtins__, dict) else vars(__builtins__)
     module = importlib.util.module_from_spec(os.path.__spec__)
-    module.__dict__["__builtins__"] = own
+    module.__dict__["__builtins__"] = dict(vars(builtins))
     os.path.__spec__.loader.exec_module(module)
     module.os, module.stat = types.SimpleNamespace(**vars(os)), types.SimpleNamespace(**vars(stat))
     return module
@@ -99,17 +102,20 @@ def library_folders():
 
 def build():
     """Installs the hook; gives `begin`, `end`, `refuse` and the importer for the code of runs."""
+    isinstance, any, str, len, getattr = builtins.isinstance, builtins.any, builtins.str, builtins.len, builtins.getattr
+    int, bytes, bool, type, next, iter = builtins.int, builtins.bytes, builtins.bool, builtins.type, builtins.next, builtins.iter
+    list, frozenset, TypeError, ValueError = builtins.list, builtins.frozenset, builtins.TypeError, builtins.ValueError
     paths = private_paths()
     realpath, fsdecode, sep = paths.realpath, os.fsdecode, os.sep
     fspath, getcwd = os.fspath, os.getcwd
     ident, frames_now, frame_here = threading.get_ident, sys._current_frames, sys._getframe
     writing = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
     process, network, changing, listing, waiting = PROCESS, NETWORK, CHANGING, LISTING, WAITING
-    changed_arguments, whole = dict(CHANGED_ARGUMENTS), slice(None)
+    changed_arguments, whole = dict(CHANGED_ARGUMENTS), builtins.slice(None)
     internals, families, later = INTERNALS, INTERNAL_FAMILIES, LATER
     read_attributes, set_attributes, givers, library = READ_ATTRIBUTES, SET_ATTRIBUTES, FRAME_GIVERS, LIBRARY_FILES
-    everywhere, devnull, grants_type, refused_type = EVERYWHERE, os.devnull, Grants, Refused
-    path_type = os.PathLike
+    everywhere, devnull, grants_type, refused_type = EVERYWHERE, os.devnull, types.SimpleNamespace, Refused
+    temporary_folder, own, libraries = tempfile.gettempdir, own_folders, library_folders
     # Runs that go on (one), threads that outlived theirs, grants by the file name of the code, threads that judge.
     runs, left, known, judging = [], [], {}, {}
 
@@ -168,7 +174,11 @@ def build():
 
     def judge_changing(grants, event, args):
         for path in args[changed_arguments.get(event, whole)]:
-            if not isinstance(path, (str, bytes, path_type)) or path == ":memory:":
+            if isinstance(path, int) or path is None or path == ":memory:":
+                continue
+            try:
+                fspath(path)
+            except TypeError:  # no path
                 continue
             if not within(path, grants.write):
                 return "changing %s (%s)" % (shown(path), event)
@@ -273,13 +283,13 @@ def build():
         """Holds code to these grants until `end`; `None` holds it to nothing."""
         if wanted is None or runs:
             return None
-        tempfile.gettempdir()  # looks for a folder by writing a file, once
+        temporary_folder()  # looks for a folder by writing a file, once
         grants = grants_type()
         grants.filename, grants.refused, grants.main = filename, [], ident()
         grants.network, grants.process = wanted.get("network") is True, wanted.get("process") is True
         grants.quit = wanted.get("quit") is True
-        grants.write = resolved(wanted.get("write", ()), own_folders(), [devnull])
-        grants.read = grants.write + resolved(wanted.get("read", ()), library_folders())
+        grants.write = resolved(wanted.get("write", ()), own(), [devnull])
+        grants.read = grants.write + resolved(wanted.get("read", ()), libraries())
         modules = wanted.get("modules")
         grants.modules = None if modules is None or everywhere in modules else frozenset(modules)
         grants.trusted = threads()
@@ -303,8 +313,8 @@ def build():
             now.pop(grants.main, None)
             before = len(left)
             for number, base in now.items():
-                own = base.f_code.co_filename.startswith("<slicer_ai_agent_helper.")  # the watchdog, on its way out
-                if grants.trusted.get(number) is not base and not own:
+                ours = base.f_code.co_filename.startswith("<slicer_ai_agent_helper.")  # the watchdog, on its way out
+                if grants.trusted.get(number) is not base and not ours:
                     left.append((number, base, grants))
             grants.trusted = {}
             del runs[:]
@@ -325,14 +335,14 @@ def build():
                     refuse("the module %s" % name[:100])
             return true_import(name, globals, locals, fromlist, level)
 
-        return guarded
+        return opaque(guarded)
 
     def may(what):
         """Whether the run that goes on may do this (`quit`, `process`, …); without a run everything may be done."""
         return getattr(runs[-1], what) if runs else True
 
     sys.addaudithook(hook)
-    return begin, end, refuse, importer, may
+    return opaque(begin), opaque(end), opaque(refuse), opaque(importer), opaque(may)
 
 
 begin, end, refuse, importer, may = build()

@@ -23,7 +23,7 @@ _set_async_exception = ctypes.pythonapi.PyThreadState_SetAsyncExc
 _builtins_now = vars(builtins)
 _builtins = dict(_builtins_now)
 # Only what is written in C: Python's own threading and os.path call functions that code can replace.
-_stat, _monotonic, _ident, _sleep = os.stat, time.monotonic, _thread.get_ident, time.sleep
+_monotonic, _ident, _sleep = time.monotonic, _thread.get_ident, time.sleep
 _start_thread, _Lock, _RLock = _thread.start_new_thread, _thread.allocate_lock, _thread.RLock
 _current_frames = sys._current_frames
 _armed = []
@@ -42,12 +42,20 @@ class Stopped(BaseException):
     """The person stopped the run."""
 
 
-def _exists(path):
-    try:
-        _stat(path)
-        return True
-    except (OSError, ValueError):
-        return False
+def _existence():
+    stat, os_error, value_error = os.stat, OSError, ValueError
+
+    def exists(path):
+        try:
+            stat(path)
+            return True
+        except (os_error, value_error):
+            return False
+
+    return exists
+
+
+_exists = _existence()
 
 
 def repair_builtins():
@@ -74,7 +82,7 @@ class Watchdog:
         """With a thread of its own, which nothing else can hold up."""
         self._arm()
         self.over.acquire()  # freed by `disarm`, which the thread waits for
-        _start_thread(self._watch, ())
+        _start_thread(self._watcher(), ())
 
     def start_shared(self):
         """With the one thread of all short calls."""
@@ -85,9 +93,39 @@ class Watchdog:
         self.end = None if self.seconds is None else _monotonic() + self.seconds
         _armed.append(self)
 
-    def _watch(self):
-        while not self.done and not self.over.acquire(True, PERIOD if self.reason is None else AGAIN):
-            self.look()
+    def _watcher(self):
+        """What the thread does, with all of it in cells: code can replace the methods of this class."""
+        over, sending, seconds_again, end, stop, number = self.over, self.sending, AGAIN, self.end, self.stop_path, self.number
+        frames, filename, send, target, exists, clock = _current_frames, self.filename, _set_async_exception, self.target, _exists, _monotonic
+        raised, stopped, late, period, box = ctypes.py_object, Stopped, TimeLimit, PERIOD, self
+
+        def runs_the_code():
+            frame = frames().get(number)
+            while frame is not None:
+                if frame.f_code.co_filename == filename:
+                    return True
+                frame = frame.f_back
+            return False
+
+        def watch():
+            reason = None
+            while not over.acquire(True, period if reason is None else seconds_again):
+                if reason is None and stop and exists(stop):
+                    reason = stopped
+                if reason is None and end is not None and clock() >= end:
+                    reason = late
+                if reason is None:
+                    continue
+                box.reason = reason
+                if runs_the_code() and sending.acquire(True, 1):
+                    try:
+                        if not box.done:
+                            box.sent = True
+                            send(target, raised(reason))
+                    finally:
+                        sending.release()
+
+        return watch
 
     def look(self):
         """One look at the stop file and the clock."""

@@ -25,15 +25,10 @@ LEFT_ALONE = {("sys", name) for name in ("stdout", "stderr", "stdin", "excepthoo
 STANDARD = frozenset(getattr(sys, "stdlib_module_names", ()))
 _modules = sys.modules
 _sleep, _monotonic = time.sleep, time.monotonic
-_refuse, _may = audit.refuse, audit.may
+_refuse, _may, opaque = audit.refuse, audit.may, audit.opaque
 SLICE = 0.05
-
-
-def opaque(function):
-    """A callable that does what the function does and does not lead to it: neither to its globals nor to its cells."""
-    closed = functools.lru_cache(maxsize=0, typed=False)(lambda *arguments: function(*arguments))
-    del closed.__wrapped__
-    return closed
+# Deeper recursion overflows the stack of older Pythons, which ends Slicer.
+DEEPEST = 5000
 
 
 class Whole:
@@ -104,6 +99,7 @@ class Exchanged:
     def __init__(self, more=()):
         self.pairs = []
         self._exchange(time, "sleep", lambda true: interruptible_sleep)
+        self._exchange(sys, "setrecursionlimit", lambda true: lambda number: true(min(number, DEEPEST)))
         self._exchange(sys, "setswitchinterval", lambda true: _door("holding up the other threads", None, true))
         for name in ("os", "posix", "nt"):
             for key in ("_exit", "abort"):
@@ -119,7 +115,7 @@ class Exchanged:
     def _exchange(self, holder, key, make):
         true = getattr(holder, key, None)
         if true is not None:
-            self.pairs.append((holder, key, true, make(true)))
+            self.pairs.append((holder, key, true, opaque(make(true))))
 
     def open(self, names):
         for holder, key, _, replacement in self.pairs:
@@ -145,10 +141,49 @@ class Exchanged:
                 self.names[key] = value
 
 
+def restorer(package):
+    """A function that puts back the names and classes of the helper itself. Code can find them through the list of all
+    classes, so this is done whenever a call comes in and when a run has ended."""
+    parts = [module for name, module in _modules.items() if name.startswith(package.__name__ + ".")]
+    own = vars(parts[0])["__builtins__"]
+    kept_builtins, spaces, classes = dict(own), [], []
+    for module in parts:
+        space = vars(module)
+        spaces.append((space, dict(space)))
+        for value in space.values():
+            if type(value) is type and value.__module__ == module.__name__:
+                kept = {k: v for k, v in vars(value).items() if k not in ("__dict__", "__weakref__", "__doc__")}
+                classes.append((value, vars(value), kept))
+    set_attribute = type.__setattr__
+
+    def restore():
+        own.update(kept_builtins)
+        for space, kept in spaces:
+            space.update(kept)
+        for kind, now, kept in classes:
+            for name, value in kept.items():
+                if now.get(name) is not value:
+                    set_attribute(kind, name, value)
+
+    return restore
+
+
 def seal(package):
     """Takes the helper's parts out of `sys.modules`; what stays there are two callables that lead to nothing."""
-    package.call, package.execute = opaque(package.core.call), opaque(package.plain.execute)
+    call, execute = package.core.call, package.plain.execute
+    closed = opaque(lambda: restore())
+    package.run.restore = closed  # before the names are noted: it is one of them
+    restore = restorer(package)
+
+    def whole_call(request):
+        restore()
+        return call(request)
+
+    def whole_execute(names, request):
+        restore()
+        return execute(names, request)
+
+    package.call, package.execute = opaque(whole_call), opaque(whole_execute)
     for name in [name for name in _modules if name.startswith(package.__name__ + ".")]:
         delattr(package, name.rpartition(".")[2])
         del _modules[name]
-

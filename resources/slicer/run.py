@@ -69,6 +69,10 @@ class Program:
         return names.get("result") if self.sets_result else None
 
 
+def restore():
+    """Puts back the helper's own names; `protect.seal` fills it in."""
+
+
 class Execution:
     """One program under its watchdog and its grants: what came of it."""
 
@@ -82,6 +86,7 @@ class Execution:
         exchanged, modal = protect.Exchanged(self.dialogs.replacements()), dialogs.ModalWatch(self.dialogs, watchdog)
         if wanted is not None:
             names["__builtins__"] = {**vars(builtins), "__import__": audit.importer(_true_import)}
+        restore_helper = restore
         exchanged.open(names)
         modal.start()
         memory.open()
@@ -89,7 +94,8 @@ class Execution:
             self._go(program, names, watchdog, wanted)
         except BaseException as late:  # the watchdog's exception, which came when the code had just ended
             self.error = self.error or late
-        guard.repair_builtins()  # first: what follows needs them
+        restore_helper()  # first: what follows needs the helper and Python's own functions whole
+        guard.repair_builtins()
         guard.disarm_all(self.keep)
         memory.close()
         modal.stop()

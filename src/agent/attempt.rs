@@ -184,6 +184,8 @@ impl<H: TurnHost> Turn<'_, H> {
             undoable: outcome.undoable && restored.is_none(),
             restored,
             touched: outcome.touched,
+            refused: outcome.refused,
+            dialogs: outcome.dialogs,
         }
     }
 

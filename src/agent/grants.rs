@@ -5,8 +5,14 @@
 //! the name is made while the code runs. Everything else is refused by the guard, so what the check missed still does
 //! not happen unseen.
 
+use std::collections::BTreeMap;
 use std::path::Path;
+use std::str::FromStr;
+use std::sync::LazyLock;
 
+use serde::Deserialize;
+
+use crate::resources;
 use crate::safety::{Capability, Finding, Policy};
 use crate::slicer::{EVERYWHERE, RunGrants};
 
@@ -14,8 +20,8 @@ use crate::slicer::{EVERYWHERE, RunGrants};
 ///
 /// `None` means that the run is not held: installing software needs processes, files and the network at places that
 /// nobody can name beforehand.
-pub(super) fn grants(findings: &[Finding], policy: &Policy) -> Option<RunGrants> {
-    let mut grants = RunGrants::default();
+pub fn grants(findings: &[Finding], policy: &Policy) -> Option<RunGrants> {
+    let mut grants = RunGrants { modules: Some(MODULES.known.clone()), ..RunGrants::default() };
     grants.read.extend(policy.readable_paths.iter().map(|path| path.to_string_lossy().into_owned()));
     for finding in findings {
         match finding.capability {
@@ -23,10 +29,64 @@ pub(super) fn grants(findings: &[Finding], policy: &Policy) -> Option<RunGrants>
             Capability::ReadFile => add(&mut grants.read, finding.scope.as_deref()),
             Capability::WriteFile => add(&mut grants.write, finding.scope.as_deref()),
             Capability::Network | Capability::SampleData => grants.network = true,
+            Capability::Quit => grants.quit = true,
             _ => {}
+        }
+        let modules = grants.modules.get_or_insert_default();
+        match (finding.capability, &finding.scope) {
+            (Capability::UnknownModule, Some(module)) => modules.push(module.clone()),
+            (Capability::UnknownModule, None) => modules.push(EVERYWHERE.to_owned()),
+            (capability, _) => modules.extend(MODULES.asking.get(&capability).into_iter().flatten().cloned()),
         }
     }
     Some(grants)
+}
+
+/// What the tables of the check say of modules.
+struct Modules {
+    /// Those that may be imported without a word.
+    known: Vec<String>,
+    /// Those that need a capability to be imported.
+    asking: BTreeMap<Capability, Vec<String>>,
+}
+
+static MODULES: LazyLock<Modules> = LazyLock::new(|| {
+    let mut modules = Modules { known: Vec::new(), asking: BTreeMap::new() };
+    let files = resources::folder("safety").into_iter().flat_map(|folder| folder.files());
+    for text in files.filter_map(|file| file.contents_utf8()) {
+        // A table that cannot be read stops the check itself; here it only grants nothing.
+        let Ok(table) = toml::from_str::<Table>(text) else { continue };
+        modules.known.extend(table.space.into_iter().flat_map(|space| words(&space.name)));
+        for (capability, names) in table.imports {
+            if let Ok(capability) = Capability::from_str(capability.trim_end_matches('!')) {
+                modules.asking.entry(capability).or_default().extend(words(&names));
+            }
+        }
+    }
+    // A module whose members are told and whose import asks all the same: the import decides.
+    modules.known.retain(|name| !modules.asking.values().flatten().any(|asking| asking == name));
+    modules.known.sort();
+    modules.known.dedup();
+    modules
+});
+
+fn words(names: &str) -> Vec<String> {
+    names.split_whitespace().map(str::to_owned).collect()
+}
+
+/// The part of a table that tells of modules.
+#[derive(Deserialize)]
+struct Table {
+    #[serde(default)]
+    imports: BTreeMap<String, String>,
+    #[serde(default)]
+    space: Vec<Space>,
+}
+
+#[derive(Deserialize)]
+struct Space {
+    #[serde(default)]
+    name: String,
 }
 
 /// The folder of a named file: its neighbours belong to it (a header and its voxels, an object and its material).
@@ -62,10 +122,22 @@ mod tests {
     }
 
     #[test]
-    fn a_harmless_program_is_granted_nothing() {
-        assert_eq!(grants(&[], &Policy::default()), Some(RunGrants::default()));
-        let gui = grants(&[finding(Capability::Gui, None)], &Policy::default());
-        assert_eq!(gui, Some(RunGrants::default()));
+    fn a_harmless_program_is_granted_nothing_but_known_modules() {
+        let granted = grants(&[], &Policy::default()).unwrap();
+        let modules = granted.modules.clone().unwrap();
+        assert_eq!(granted, RunGrants { modules: granted.modules.clone(), ..RunGrants::default() });
+        let has = |name: &str| modules.iter().any(|module| module == name);
+        assert!(has("numpy") && has("slicer") && has("vtk") && has("json"), "{modules:?}");
+        assert!(!has("ctypes") && !has("subprocess") && !has("socket") && !has("builtins") && !has(EVERYWHERE));
+        assert_eq!(grants(&[finding(Capability::Gui, None)], &Policy::default()), Some(granted));
+    }
+
+    #[test]
+    fn a_module_that_somebody_allowed_may_be_imported() {
+        let found = [finding(Capability::UnknownModule, Some("pandas")), finding(Capability::Network, None)];
+        let modules = grants(&found, &Policy::default()).unwrap().modules.unwrap();
+        assert!(modules.iter().any(|name| name == "pandas") && modules.iter().any(|name| name == "socket"));
+        assert!(!modules.iter().any(|name| name == "ctypes"));
     }
 
     #[test]

@@ -4,8 +4,8 @@
 //! with a model; [`recipes`] the provider that needs none; `verify` the judgement of the scene.
 
 mod attempt;
-mod grants;
 mod event;
+mod grants;
 mod help;
 mod host;
 mod plan;
@@ -18,6 +18,7 @@ mod turn;
 mod verify;
 
 pub use event::*;
+pub use grants::grants;
 pub use host::{HostError, TurnHost};
 pub use plan::*;
 pub use prompt::{PastTurn, estimate_tokens};
