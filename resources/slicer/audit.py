@@ -156,6 +156,16 @@ def build():
             frame = frame.f_back
         return False
 
+    def loads(frame, filename):
+        """Whether the code, through whatever library, calls for C code now. A module that is being imported may."""
+        while frame is not None:
+            if frame.f_code.co_filename.startswith("<frozen importlib"):
+                return False
+            if is_code(frame, filename):
+                return True
+            frame = frame.f_back
+        return False
+
     def gets_a_frame(frame, filename):
         if is_code(frame, filename):
             return True
@@ -196,6 +206,9 @@ def build():
         elif event == "sys._getframe":
             if gets_a_frame(frame, filename):
                 return "Python's internals (%s)" % event
+        elif event == "ctypes.dlopen":
+            if loads(frame, filename):
+                return "C code that is loaded by name (%s)" % event
         elif (event in internals or event.startswith(families)) and asked(frame, filename):
             made = event in ("compile", "exec", "code.__new__", "function.__new__", "marshal.loads", "marshal.load")
             return "running code that is made while it runs (%s)" % event if made else "Python's internals (%s)" % event
@@ -232,8 +245,6 @@ def build():
             if number != grants.main and grants.trusted.get(number) is bottom(frame):
                 return None
             return grants
-        if event not in later:
-            return None
         base = bottom(frame)
         for thread, first, grants in left:
             if thread == number and first is base:
@@ -252,7 +263,7 @@ def build():
         raise refused_type("not allowed here: " + reason)
 
     def hook(event, args):
-        if not known:
+        if not runs and (event not in later or not known):
             return
         number = ident()
         if number in judging:

@@ -26,6 +26,7 @@ STANDARD = frozenset(getattr(sys, "stdlib_module_names", ()))
 _modules = sys.modules
 _sleep, _monotonic = time.sleep, time.monotonic
 _refuse, _may, opaque = audit.refuse, audit.may, audit.opaque
+_MISSING = object()
 SLICE = 0.05
 # Deeper recursion overflows the stack of older Pythons, which ends Slicer.
 DEEPEST = 5000
@@ -108,6 +109,9 @@ class Exchanged:
                     self._exchange(module, key, lambda true: _door("ending Slicer", "quit", true))
         for key in ("quit", "exit", "restart"):
             self._exchange(slicer.util, key, lambda true: _door("ending Slicer", "quit", true))
+        for key in ("exit", "quit", "restart", "terminate"):
+            owner = next((kind for kind in type(slicer.app).__mro__ if key in vars(kind)), slicer.app)
+            self._exchange(owner, key, lambda true: _door("ending Slicer", "quit", true))
         for holder, key, replacement in more:
             self._exchange(holder, key, lambda true, replacement=replacement: replacement)
         self.names, self.changed = None, []
@@ -115,15 +119,16 @@ class Exchanged:
     def _exchange(self, holder, key, make):
         true = getattr(holder, key, None)
         if true is not None:
-            self.pairs.append((holder, key, true, opaque(make(true))))
+            raw = getattr(holder, "__dict__", {}).get(key, _MISSING)  # a class method is not what it gives
+            self.pairs.append((holder, key, true, opaque(make(true)), raw))
 
     def open(self, names):
-        for holder, key, _, replacement in self.pairs:
+        for holder, key, _, replacement, _ in self.pairs:
             try:
                 setattr(holder, key, replacement)
-            except Exception:  # a class of Qt that takes no attributes: its dialogs then stay its own
+            except Exception:  # an object of Qt that takes no attributes stays as it is
                 continue
-        swaps = {id(true): replacement for _, _, true, replacement in self.pairs}
+        swaps = {id(true): replacement for _, _, true, replacement, _ in self.pairs}
         self.names, self.changed = names, []
         for key, value in list(names.items()):
             if id(value) in swaps:
@@ -131,9 +136,12 @@ class Exchanged:
                 names[key] = swaps[id(value)]
 
     def close(self):
-        for holder, key, true, _ in self.pairs:
+        for holder, key, _, _, raw in self.pairs:
             try:
-                setattr(holder, key, true)
+                if raw is _MISSING:
+                    delattr(holder, key)
+                else:
+                    setattr(holder, key, raw)
             except Exception:
                 continue
         for key, value, replacement in self.changed:

@@ -4,7 +4,7 @@
 //! or whose checks fail is taken back before anybody hears of it.
 
 use std::io::Cursor;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::grants::grants;
 use super::reply::Parts;
@@ -139,7 +139,16 @@ impl<H: TurnHost> Turn<'_, H> {
         };
         let run = request.id.clone();
         self.ran += 1;
-        let outcome = slicer.run(request, &self.context.cancel).await;
+        let overdue = Duration::from_millis(request.timeout_ms) + PATIENCE;
+        let mut running = std::pin::pin!(slicer.run(request, &self.context.cancel));
+        let outcome = match tokio::time::timeout(overdue, &mut running).await {
+            Ok(outcome) => outcome,
+            Err(_) => {
+                let words = "the time is over, but Slicer is still busy and cannot be interrupted right now…";
+                self.stage(Role::Executor, words).await?;
+                running.await
+            }
+        };
         let report = match outcome {
             Ok(outcome) => self.verified(slicer, plan, outcome, number).await,
             Err(error) => unanswered(run, number, &error),
@@ -214,6 +223,9 @@ impl<H: TurnHost> Turn<'_, H> {
         Ok(())
     }
 }
+
+/// How long after its time limit a run may take to end before the person is told that it does not.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The type that a run without an answer has in its report.
 const NO_ANSWER: &str = "NoAnswer";
