@@ -30,7 +30,7 @@ class Moment:
             self.every_id.add(node.GetID())
             try:
                 if not nodes.is_internal(node):
-                    self.states[node.GetID()] = nodes.State(node, self.places.place_of(node.GetID()))
+                    self.states[node.GetID()] = nodes.State(node, *self.places.of(node.GetID()))
             except Exception:  # code can hang anything on a node object; the rest of the scene must stay readable
                 continue
         self.views = views.capture()
