@@ -31,6 +31,7 @@ class Record:
         self.base = {name: getattr(node, "Get" + name)() for name in BASE}
         self.display = node.IsA("vtkMRMLDisplayNode") or node.IsA("vtkMRMLStorageNode")
         self.own = own_digest(node) if self.display else ""
+        self.settings = nodes.settings(node) if self.display else {}
         if previous is not None and previous.same_as(self):
             self.copy, self.deep, self.bytes = previous.copy, previous.deep, previous.bytes
             self.colours = previous.colours
@@ -65,6 +66,7 @@ class Record:
                     node.Copy(self.copy)
                 else:
                     node.CopyContent(self.copy, False)
+            nodes.put_back_settings(node, self.settings)
             if self.colours is not None:
                 put_back_colours(node, self.colours)
             if not self.deep and self.shared is not None:
@@ -75,6 +77,8 @@ class Record:
             for name, value in self.base.items():
                 if getattr(node, "Get" + name)() != value:
                     getattr(node, "Set" + name)(value)
+            if "numbering" in self.digests:
+                node.SetLastUsedControlPointNumber(int(self.digests["numbering"]))
             put_back_attributes(node, self.attributes)
             put_back_references(node, self.references)
         finally:
@@ -168,7 +172,7 @@ class Checkpoint:
 
     def restore(self):
         """Puts back what the run changed and returns a RestoreReport."""
-        problems = []
+        problems, start = [], views.capture()
         remove_nodes([key for key in self.added if key not in self.every_id])
         put_back_removed([self.records[key] for key in self.touched], problems)
         chosen = [self.records[key] for key in self.touched]
@@ -180,6 +184,9 @@ class Checkpoint:
                 try_put_back(record, problems)
             if not wrong:
                 break
+        # Nodes that come and go move selections and views by themselves; what the run did not move stays where it was.
+        drifted = [key for key in views.changed_keys(start, views.capture()) if key not in self.view_keys]
+        views.restore(start, drifted)
         views.restore(self.views, self.view_keys)
         return self.report(chosen, problems)
 
@@ -189,9 +196,8 @@ class Checkpoint:
             return False
         if record.display:
             return own_digest(node) == record.own
-        place = self.places.place_of(record.id)
-        now = nodes.State(node, place).digests
-        return all(now.get(key) == value for key, value in record.digests.items() if key != "hierarchy")
+        now = nodes.State(node, self.places.place_of(record.id)).digests
+        return all(now.get(key) == value for key, value in record.digests.items() if key not in ("hierarchy", "marks"))
 
     def report(self, chosen, problems):
         moment = scene.Moment()

@@ -4,13 +4,13 @@ Python can only be interrupted between its instructions: the watchdog asks the i
 ours in the running thread, and asks again while the code swallows it. Code that waits inside a C function is not
 reached; the caller then finds Slicer busy.
 """
+import _thread
 import builtins
 import ctypes
 import io
 import logging
 import os
 import sys
-import threading
 import time
 import warnings
 
@@ -22,8 +22,9 @@ from slicer_ai_agent_helper.text import clip, describe
 _set_async_exception = ctypes.pythonapi.PyThreadState_SetAsyncExc
 _builtins_now = vars(builtins)
 _builtins = dict(_builtins_now)
-_exists, _monotonic, _ident = os.path.exists, time.monotonic, threading.get_ident
-_Thread, _Event, _RLock, _sleep = threading.Thread, threading.Event, threading.RLock, time.sleep
+# Only what is written in C: Python's own threading and os.path call functions that code can replace.
+_monotonic, _ident, _sleep = time.monotonic, _thread.get_ident, time.sleep
+_start_thread, _Lock, _RLock = _thread.start_new_thread, _thread.allocate_lock, _thread.RLock
 _current_frames = sys._current_frames
 _armed = []
 
@@ -39,6 +40,22 @@ class TimeLimit(BaseException):
 
 class Stopped(BaseException):
     """The person stopped the run."""
+
+
+def _existence():
+    stat, os_error, value_error = os.stat, OSError, ValueError
+
+    def exists(path):
+        try:
+            stat(path)
+            return True
+        except (os_error, value_error):
+            return False
+
+    return exists
+
+
+_exists = _existence()
 
 
 def repair_builtins():
@@ -57,14 +74,15 @@ class Watchdog:
         self.seconds, self.stop_path, self.filename = seconds, stop_path, filename
         self.number = _ident()
         self.target = ctypes.c_ulong(self.number)
-        self.done, self.sending = _Event(), _RLock()
+        self.done, self.sending, self.over = False, _RLock(), _Lock()
         self.end = self.reason = None
         self.sent = False
 
     def start(self):
         """With a thread of its own, which nothing else can hold up."""
         self._arm()
-        _Thread(target=self._watch, name="slicer-ai-agent watchdog", daemon=True).start()
+        self.over.acquire()  # freed by `disarm`, which the thread waits for
+        _start_thread(self._watcher(), ())
 
     def start_shared(self):
         """With the one thread of all short calls."""
@@ -75,9 +93,39 @@ class Watchdog:
         self.end = None if self.seconds is None else _monotonic() + self.seconds
         _armed.append(self)
 
-    def _watch(self):
-        while not self.done.wait(PERIOD if self.reason is None else AGAIN):
-            self.look()
+    def _watcher(self):
+        """What the thread does, with all of it in cells: code can replace the methods of this class."""
+        over, sending, seconds_again, end, stop, number = self.over, self.sending, AGAIN, self.end, self.stop_path, self.number
+        frames, filename, send, target, exists, clock = _current_frames, self.filename, _set_async_exception, self.target, _exists, _monotonic
+        raised, stopped, late, period, box = ctypes.py_object, Stopped, TimeLimit, PERIOD, self
+
+        def runs_the_code():
+            frame = frames().get(number)
+            while frame is not None:
+                if frame.f_code.co_filename == filename:
+                    return True
+                frame = frame.f_back
+            return False
+
+        def watch():
+            reason = None
+            while not over.acquire(True, period if reason is None else seconds_again):
+                if reason is None and stop and exists(stop):
+                    reason = stopped
+                if reason is None and end is not None and clock() >= end:
+                    reason = late
+                if reason is None:
+                    continue
+                box.reason = reason
+                if runs_the_code() and sending.acquire(True, 1):
+                    try:
+                        if not box.done:
+                            box.sent = True
+                            send(target, raised(reason))
+                    finally:
+                        sending.release()
+
+        return watch
 
     def look(self):
         """One look at the stop file and the clock."""
@@ -97,16 +145,18 @@ class Watchdog:
         return False
 
     def _send(self):
-        if self.sending.acquire(timeout=1):
+        if self.sending.acquire(True, 1):
             try:
-                if not self.done.is_set():
+                if not self.done:
                     self.sent = True
                     _set_async_exception(self.target, ctypes.py_object(self.reason))
             finally:
                 self.sending.release()
 
     def disarm(self):
-        self.done.set()
+        self.done = True
+        if self.over.locked():
+            self.over.release()
         with self.sending:  # what was being sent has been sent; what comes later sees that it is done
             pass
         if self.sent:
@@ -124,29 +174,31 @@ class SharedThread:
     IDLE = 50
 
     def __init__(self):
-        self.watched, self.wake, self.thread = [], _Event(), None
+        self.watched, self.asleep, self.thread = [], _Lock(), None
+        self.asleep.acquire()
 
     def look_after(self, watchdog):
-        self.watched = [one for one in self.watched if not one.done.is_set()] + [watchdog]
+        self.watched = [one for one in self.watched if not one.done] + [watchdog]
         if self.thread is None:
-            self.thread = _Thread(target=self._watch, name="slicer-ai-agent watch", daemon=True)
-            self.thread.start()
-        if not self.wake.is_set():
-            self.wake.set()
+            self.thread = _start_thread(self._watch, ())
+        self._wake()
+
+    def _wake(self):
+        try:
+            self.asleep.release()
+        except RuntimeError:  # it is awake
+            pass
 
     def _watch(self):
         while True:
-            self.wake.wait()
+            self.asleep.acquire()
             idle = 0
             while idle < self.IDLE:
                 _sleep(PERIOD)
-                watched = [one for one in self.watched if not one.done.is_set()]
+                watched = [one for one in self.watched if not one.done]
                 idle = 0 if watched else idle + 1
                 for one in watched:
                     one.look()
-            self.wake.clear()
-            if any(not one.done.is_set() for one in self.watched):  # came between the last look and the sleep
-                self.wake.set()
 
 
 _shared = SharedThread()
@@ -246,6 +298,43 @@ class VtkMessages:
             show(message["text"] + "\n")
 
 
+def counted(path, name):
+    """Bytes that the system tells in a line of one of its files."""
+    with open(path, encoding="ascii", errors="replace") as lines:
+        return next(int(line.split()[1]) for line in lines if line.startswith(name)) << 10
+
+
+class MemoryLimit:
+    """Lets an absurd allocation fail in the code that asked for it instead of making the system end Slicer.
+
+    Only where the system counts what a process has (Linux); elsewhere the allocation fails by itself or the system swaps.
+    """
+
+    SPARE = 512 << 20
+
+    def __init__(self):
+        self.former = None
+
+    def open(self):
+        try:
+            import resource
+
+            free, used = counted("/proc/meminfo", "MemAvailable"), counted("/proc/self/status", "VmData")
+            former = resource.getrlimit(resource.RLIMIT_DATA)
+            limit = used + max(free - self.SPARE, self.SPARE)
+            if former[0] == resource.RLIM_INFINITY or former[0] > limit:
+                resource.setrlimit(resource.RLIMIT_DATA, (limit, former[1]))
+                self.former = former
+        except (ImportError, OSError, ValueError, StopIteration, AttributeError):
+            self.former = None
+
+    def close(self):
+        if self.former is not None:
+            import resource
+
+            resource.setrlimit(resource.RLIMIT_DATA, self.former)
+
+
 class Surroundings:
     """The interpreter's state around a run: captured streams and logs, and what is put right afterwards."""
 
@@ -253,7 +342,7 @@ class Surroundings:
         self.out, self.err, self.log, self.vtk = Printed(), Printed(), LogKeeper(), VtkMessages()
         self.streams = (sys.stdout, sys.stderr)
         self.limit, self.trace, self.profile = sys.getrecursionlimit(), sys.gettrace(), sys.getprofile()
-        self.modules = {key: value for key, value in sys.modules.items() if key.startswith("slicer_ai_agent_helper")}
+        self.interval = sys.getswitchinterval()
         self.hooks = (sys.excepthook, sys.displayhook)
         self.root_level = logging.getLogger().level
         self.warnings = warnings.catch_warnings(record=True)
@@ -270,7 +359,7 @@ class Surroundings:
         sys.setprofile(self.profile)
         sys.setrecursionlimit(self.limit)
         sys.excepthook, sys.displayhook = self.hooks
-        sys.modules.update(self.modules)
+        sys.setswitchinterval(self.interval)
         logging.getLogger().removeHandler(self.log)
         self.warnings.__exit__(None, None, None)
         self.warned = [

@@ -45,8 +45,14 @@ class Places:
         item = self.by_node.get(node_id)
         return self.path(item.parent) if item is not None else ""
 
+    def of(self, node_id):
+        """Place of a node, and the attributes of its item."""
+        item = self.by_node.get(node_id)
+        return self.place_of(node_id), item.attributes if item is not None else {}
+
     def folders(self):
-        return sorted(self.path(item.number) for item in self.items.values() if item.is_folder())
+        found = [item for item in self.items.values() if item.is_folder()]
+        return sorted((self.path(item.number), sorted(item.attributes.items())) for item in found)
 
 
 def capture():
@@ -87,6 +93,8 @@ def restore(target, node_ids):
             continue
         if tree.GetItemParent(number) != parent:
             tree.SetItemParent(number, parent)
+        for name in set(tree.GetItemAttributeNames(number)) - set(item.attributes):
+            tree.RemoveItemAttribute(number, name)
         for name, value in item.attributes.items():
             if tree.GetItemAttribute(number, name) != value:
                 tree.SetItemAttribute(number, name, value)

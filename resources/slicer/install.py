@@ -27,8 +27,7 @@ def install(files, version):
             linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
             exec(compile(source, filename, "exec"), module.__dict__)
             setattr(package, name, module)
-        package.call = package.core.call
-        package.execute = package.plain.execute
+        package.protect.seal(package)
     except BaseException as error:
         for name in list(sys.modules):
             if name.partition(".")[0] == package.__name__:

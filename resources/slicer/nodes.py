@@ -84,6 +84,52 @@ def representation_names(segment):
     return list(names)
 
 
+_pairs = {}
+# Not settings: what is told elsewhere, and what the node keeps of the moment.
+NO_SETTINGS = ("Scene", "Debug", "ObjectName", "AddToScene", "TempURI", "ReadState", "WriteState", "UndoEnabled", "Modified")
+
+
+def setting_names(node):
+    """The names of a class that can be read and set under the same name."""
+    kind = type(node)
+    if kind not in _pairs:
+        names = set(dir(kind))
+        short = [name[3:] for name in names if name.startswith("Get") and "Set" + name[3:] in names]
+        _pairs[kind] = [
+            name for name in sorted(short)
+            if not name.startswith(NO_SETTINGS) and not name.startswith("Nth") and not name.endswith(("ID", "IDs", "Node"))
+        ]
+    return _pairs[kind]
+
+
+def settings(node):
+    """Numbers and texts that the node can be set to: {name: value}. A copy function can forget one of them."""
+    out = {}
+    for name in setting_names(node):
+        try:
+            value = getattr(node, "Get" + name)()
+        except Exception:  # it wants an argument
+            continue
+        if isinstance(value, (int, float)) or (isinstance(value, str) and not value.endswith("_p_void")):
+            out[name] = value
+        elif isinstance(value, tuple) and len(value) <= 16 and all(isinstance(one, (int, float)) for one in value):
+            out[name] = value
+    return out
+
+
+def put_back_settings(node, wanted):
+    """Sets those that differ. A setter that refuses its own value leaves a difference, which the proof then finds."""
+    now = settings(node)
+    for name, value in wanted.items():
+        if now.get(name) == value:
+            continue
+        try:
+            write = getattr(node, "Set" + name)
+            write(*value) if isinstance(value, tuple) else write(value)
+        except Exception:
+            continue
+
+
 # ---------------------------------------------------------------- content: (hash, facts for the snapshot, one line)
 
 
@@ -253,7 +299,9 @@ def content_of(node):
 
 
 def properties_digest(node):
-    own = [node.GetDescription() or "", node.GetHideFromEditors(), node.GetSelectable(), node.GetSelected()]
+    own = [
+        node.GetDescription() or "", node.GetHideFromEditors(), node.GetSelectable(), node.GetSelected(), node.GetSaveWithScene(),
+    ]
     if hasattr(node, "GetLocked"):
         own.append(node.GetLocked())
     if not any(node.IsA(name) for name in TOLD_BY_CONTENT):
@@ -265,10 +313,14 @@ def display_digest(displays):
     return d.digest(*[(one.GetID(), d.printed(one), d.attributes(one), d.references(one)) for one in displays])
 
 
+# Kept for a restore; a person does not tell them apart.
+UNSEEN = ("links", "marks", "numbering")
+
+
 class State:
     """A node at one moment: its digests and facts."""
 
-    def __init__(self, node, place):
+    def __init__(self, node, place, marks=()):
         self.node = node
         self.id, self.name, self.kind = node.GetID(), node.GetName() or "", node.GetClassName()
         mark, self.content, self.line = content_of(node)
@@ -280,7 +332,10 @@ class State:
             "attributes": d.digest(sorted(d.attributes(node).items())), "display": display_digest(displays),
             "transform": self.parent or "", "reference": d.digest(sorted(d.references(node).items())),
             "links": d.digest(everything.get("display", []), everything.get("storage", [])), "hierarchy": place,
+            "marks": d.digest(sorted(dict(marks).items())),
         }
+        if node.IsA("vtkMRMLMarkupsNode"):
+            self.digests["numbering"] = str(node.GetLastUsedControlPointNumber())
         if self.kind == "vtkMRMLSegmentationNode":
             closed = [segment["closed_surface"] for segment in self.content["segments"]]
             self.digests["representations"] = d.digest(closed)
@@ -293,7 +348,7 @@ class State:
             shown = any(self.id in (s["background"], s["foreground"], s["label"]) for s in slices.values())
             rendered = any(one.GetVisibility() for one in displays if one.IsA("vtkMRMLVolumeRenderingDisplayNode"))
             visible = shown or rendered
-        digests = {key: clean(value) for key, value in self.digests.items() if key != "links"}
+        digests = {key: clean(value) for key, value in self.digests.items() if key not in UNSEEN}
         return {
             "id": self.id, "name": clean(self.name), "class": self.kind, "classes": lineage(self.node),
             "fact": clean(self.line), "visible": visible, "has_display": bool(displays),

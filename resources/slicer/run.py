@@ -9,11 +9,12 @@ import types
 
 import slicer
 
-from slicer_ai_agent_helper import audit, checkpoint, guard, scene, text
+from slicer_ai_agent_helper import audit, checkpoint, dialogs, guard, protect, scene, text
 
 store = checkpoint.Store()
 _console = {}
 _perf_counter = time.perf_counter
+_true_import = builtins.__import__
 _MISSING = object()
 
 
@@ -68,29 +69,58 @@ class Program:
         return names.get("result") if self.sets_result else None
 
 
+def restore():
+    """Puts back the helper's own names; `protect.seal` fills it in."""
+
+
 class Execution:
     """One program under its watchdog and its grants: what came of it."""
 
     def __init__(self):
         self.value = self.error = self.grants = None
-        self.refused, self.keep = [], guard.armed()
+        self.refused, self.repaired, self.threads, self.keep = [], [], 0, guard.armed()
+        self.dialogs = dialogs.Dialogs()
 
     def go(self, program, names, watchdog, wanted):
+        whole, memory = protect.Whole(), guard.MemoryLimit()
+        exchanged, modal = protect.Exchanged(self.dialogs.replacements()), dialogs.ModalWatch(self.dialogs, watchdog)
+        if wanted is not None:
+            names["__builtins__"] = {**vars(builtins), "__import__": audit.importer(_true_import)}
+        restore_helper = restore
+        exchanged.open(names)
+        modal.start()
+        memory.open()
         try:
             self._go(program, names, watchdog, wanted)
         except BaseException as late:  # the watchdog's exception, which came when the code had just ended
             self.error = self.error or late
-        guard.repair_builtins()  # first: Python's own threading, which disarming uses, needs them
+        restore_helper()  # first: what follows needs the helper and Python's own functions whole
+        guard.repair_builtins()
         guard.disarm_all(self.keep)
-        self.refused = audit.end(self.grants)
+        memory.close()
+        modal.stop()
+        exchanged.close()
+        self.repaired = whole.put_back()
+        names["__builtins__"] = builtins
+        self.refused, self.threads = audit.end(self.grants)
 
     def _go(self, program, names, watchdog, wanted):
         try:
+            watchdog.start()  # before the hold: its thread is one of those that were there before
             self.grants = audit.begin(wanted, program.filename)
-            watchdog.start()
             self.value = program.run(names)
         except BaseException as raised:
             self.error = raised
+
+    def notes(self):
+        """What the person should know beside the result."""
+        notes = []
+        if self.repaired:
+            notes.append("The code replaced functions that Slicer and Python share; they were put back: %s" % ", ".join(self.repaired))
+        if self.threads:
+            count = "a thread" if self.threads == 1 else "%d threads" % self.threads
+            notes.append("The code left %s running in Slicer." % count)
+        return notes
 
 
 def error_report(error, filename):
@@ -147,7 +177,9 @@ def run(request):
         program = Program(run_id, request["code"])
     except BaseException as error:  # also MemoryError and RecursionError of the parser
         reply["error"] = error_report(error, "<slicer-ai-agent run %s>" % run_id)
-        reply.update(stdout="", stderr="", vtk=[], warnings=[], log=[], refused=[], touched=[], duration_ms=0.0, ok=False)
+        reply.update(
+            stdout="", stderr="", vtk=[], warnings=[], log=[], refused=[], dialogs=[], touched=[], duration_ms=0.0, ok=False,
+        )
         return finish(reply, request, before, point, before)
     watchdog = guard.Watchdog(request["timeout_ms"] / 1000.0, request.get("stop_path"), program.filename)
     names, execution = namespace(), Execution()
@@ -166,7 +198,8 @@ def run(request):
         reply["value"] = text.safe(value)
     reply.update(
         stdout=surroundings.out.text(), stderr=surroundings.err.text(), vtk=surroundings.vtk.messages,
-        warnings=surroundings.warned, log=surroundings.log.lines, refused=execution.refused,
+        warnings=surroundings.warned, log=surroundings.log.lines + execution.notes(), refused=execution.refused,
+        dialogs=execution.dialogs.told,
         touched=[name for name in dict.fromkeys(touched_names()) if name not in touched_before],
     )
     first = next((one["text"] for one in reply["vtk"] if one["kind"] == "error"), None)

@@ -3,7 +3,7 @@ import os
 
 import slicer
 
-from slicer_ai_agent_helper import hierarchy, nodes, text, views
+from slicer_ai_agent_helper import dialogs, digest, hierarchy, nodes, text, views
 
 
 def version():
@@ -30,7 +30,7 @@ class Moment:
             self.every_id.add(node.GetID())
             try:
                 if not nodes.is_internal(node):
-                    self.states[node.GetID()] = nodes.State(node, self.places.place_of(node.GetID()))
+                    self.states[node.GetID()] = nodes.State(node, *self.places.of(node.GetID()))
             except Exception:  # code can hang anything on a node object; the rest of the scene must stay readable
                 continue
         self.views = views.capture()
@@ -155,22 +155,12 @@ def has_main_window():
 
 def modal_dialog():
     """The title of the dialog that keeps the person, and so perhaps Slicer, waiting; None when there is none."""
-    try:
-        import qt
-
-        dialog = qt.QApplication.activeModalWidget()
-    except Exception:  # the status is told also by a Slicer without Qt, and by one that only pretends to have it
-        return None
-    if dialog is None:
-        return None
-    title = getattr(dialog, "windowTitle", "")
-    return text.clean(str(title() if callable(title) else title) or dialog.__class__.__name__)
+    dialog = dialogs.active_modal()
+    return None if dialog is None else dialogs.title_of(dialog)
 
 
 def node_properties(ids):
     """Per id: the node's snapshot entry, attributes, references, and what it prints of itself (cut)."""
-    from slicer_ai_agent_helper import digest
-
     places, slices, out = hierarchy.capture(), views.slices(), {}
     for key in ids:
         node = slicer.mrmlScene.GetNodeByID(str(key))

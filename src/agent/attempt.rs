@@ -4,14 +4,15 @@
 //! or whose checks fail is taken back before anybody hears of it.
 
 use std::io::Cursor;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use super::grants::grants;
 use super::reply::Parts;
 use super::turn::{Ended, Turn};
 use super::verify::{SceneChange, verify};
 use super::{CheckResult, Decision, Finish, Plan, Problem, Role, RunReport, TurnEvent, TurnHost};
 use crate::safety::{self, Capability, Finding, Verdict, VerdictKind};
-use crate::slicer::{RestoreReport, RunError, RunOutcome, RunRequest, Slicer, SlicerError, ViewRequest};
+use crate::slicer::{RestoreReport, RunError, RunGrants, RunOutcome, RunRequest, Slicer, SlicerError, ViewRequest};
 
 /// How an attempt ended.
 pub(super) enum Attempt {
@@ -37,10 +38,11 @@ impl<H: TurnHost> Turn<'_, H> {
         if verdict.verdict == VerdictKind::Block {
             return Ok(Attempt::Failed { why: blocked_text(&verdict.findings), report: None, blocked: true });
         }
+        let grants = grants(&verdict.findings, &self.context.policy);
         if verdict.verdict == VerdictKind::Ask {
             self.ask_person(verdict.findings).await?;
         }
-        let report = self.execute(plan, code, number).await?;
+        let report = self.execute(plan, code, number, grants).await?;
         self.said.clear();
         self.result.past.code = Some(code.clone());
         if report.ok {
@@ -115,7 +117,13 @@ impl<H: TurnHost> Turn<'_, H> {
         Ok(())
     }
 
-    async fn execute(&mut self, plan: &Plan, code: &str, number: u32) -> Result<RunReport, Ended> {
+    async fn execute(
+        &mut self,
+        plan: &Plan,
+        code: &str,
+        number: u32,
+        grants: Option<RunGrants>,
+    ) -> Result<RunReport, Ended> {
         let Some(slicer) = self.context.slicer else {
             return Err(Ended::Problem(Finish::Failed, Problem { kind: "NoSlicer".into(), ..Problem::default() }));
         };
@@ -127,11 +135,21 @@ impl<H: TurnHost> Turn<'_, H> {
             code: code.to_owned(),
             timeout_ms: self.context.limits.run_timeout_ms,
             restore_on_failure: true,
+            grants,
             ..RunRequest::default()
         };
         let run = request.id.clone();
         self.ran += 1;
-        let outcome = slicer.run(request, &self.context.cancel).await;
+        let overdue = Duration::from_millis(request.timeout_ms) + PATIENCE;
+        let mut running = std::pin::pin!(slicer.run(request, &self.context.cancel));
+        let outcome = match tokio::time::timeout(overdue, &mut running).await {
+            Ok(outcome) => outcome,
+            Err(_) => {
+                let words = "the time is over, but Slicer is still busy and cannot be interrupted right now…";
+                self.stage(Role::Executor, words).await?;
+                running.await
+            }
+        };
         let report = match outcome {
             Ok(outcome) => self.verified(slicer, plan, outcome, number).await,
             Err(error) => unanswered(run, number, &error),
@@ -176,6 +194,8 @@ impl<H: TurnHost> Turn<'_, H> {
             undoable: outcome.undoable && restored.is_none(),
             restored,
             touched: outcome.touched,
+            refused: outcome.refused,
+            dialogs: outcome.dialogs,
         }
     }
 
@@ -209,6 +229,9 @@ impl<H: TurnHost> Turn<'_, H> {
         Ok(())
     }
 }
+
+/// How long after its time limit a run may take to end before the person is told that it does not.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The type that a run without an answer has in its report.
 const NO_ANSWER: &str = "NoAnswer";

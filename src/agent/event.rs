@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::plan::{CheckResult, Plan};
 use crate::safety::{Finding, VerdictKind};
-use crate::slicer::{RestoreReport, RunError, SceneDiff, VtkMessage};
+use crate::slicer::{DialogNote, RestoreReport, RunError, SceneDiff, VtkMessage};
 
 /// The stage of the pipeline that is at work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -72,6 +72,10 @@ pub struct RunReport {
     pub restored: Option<RestoreReport>,
     pub undoable: bool,
     pub touched: Vec<String>,
+    /// What the code wanted and was not granted, also when it hid the refusal.
+    pub refused: Vec<String>,
+    /// Dialogs of the code.
+    pub dialogs: Vec<DialogNote>,
 }
 
 /// How a turn ended.

@@ -6,6 +6,7 @@
 mod attempt;
 mod budget;
 mod event;
+mod grants;
 mod help;
 mod host;
 mod plan;
@@ -19,6 +20,7 @@ mod verify;
 
 pub use budget::{Allowance, Budget, Spending};
 pub use event::*;
+pub use grants::grants;
 pub use host::{HostError, TurnHost};
 pub use plan::*;
 pub use prompt::{PastTurn, estimate_tokens};

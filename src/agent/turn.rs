@@ -424,6 +424,8 @@ impl<H: TurnHost> Turn<'_, H> {
             "stderr": report.map(|report| clip(&report.stderr)),
             "vtk": report.map(|report| clip(&json!(report.vtk).to_string())),
             "checks": report.map(|report| &report.checks),
+            "not_allowed_here": report.map(|report| &report.refused),
+            "dialogs": report.map(|report| &report.dialogs),
         });
         let failure = as_data(&failure);
         let instruction = prompt::repair_text(self.context.data_folder);
@@ -448,6 +450,8 @@ impl<H: TurnHost> Turn<'_, H> {
             "vtk": clip(&json!(report.vtk).to_string()),
             "scene_difference": clip(&json!(report.diff).to_string()),
             "checks": report.checks,
+            "not_allowed_here": report.refused,
+            "dialogs": report.dialogs,
             "duration_ms": report.duration_ms,
         }));
         let checks = checks_sentence(report);

@@ -16,16 +16,18 @@ use sha2::{Digest, Sha256};
 use crate::resources;
 
 /// The helper's files in the order in which they must be loaded.
-const FILES: [&str; 13] = [
+const FILES: [&str; 15] = [
     "text",
     "digest",
     "hierarchy",
     "nodes",
     "views",
+    "dialogs",
     "scene",
     "checkpoint",
     "audit",
     "guard",
+    "protect",
     "run",
     "plain",
     "samples",

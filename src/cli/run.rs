@@ -10,7 +10,7 @@ use super::{Failure, Outcome, exit, practice as practice_command, runtime, valid
 use crate::engine::{Decision, SlicerTarget};
 use crate::safety::{self, Policy, Verdict, VerdictKind};
 use crate::slicer::practice::{self, PracticeOptions, PracticeProcess};
-use crate::slicer::{BridgeCommand, ConnectOptions, RunOutcome, RunRequest, Slicer, SlicerError};
+use crate::slicer::{BridgeCommand, ConnectOptions, DialogNote, RunGrants, RunOutcome, RunRequest, Slicer, SlicerError};
 use crate::store::Paths;
 
 #[derive(Debug, Args)]
@@ -58,7 +58,9 @@ pub fn run(arguments: &Arguments, paths: &Paths, console: Console) -> Outcome {
             (process.url.clone(), Some(process))
         }
     };
-    let outcome = runtime()?.block_on(guarded_run(url, code, (limit * 1000.0) as u64));
+    // Without a question left, everything that was found is allowed, and nothing else is.
+    let grants = crate::agent::grants(&verdict.findings, &policy);
+    let outcome = runtime()?.block_on(guarded_run(url, code, grants, (limit * 1000.0) as u64));
     drop(process);
     let outcome = outcome.map_err(|error| {
         let code = if matches!(error.kind(), "NoSlicer" | "ExecOff") { exit::NO_CONNECTION } else { exit::FAILED };
@@ -95,7 +97,12 @@ fn refused(verdict: &Verdict, json: bool) -> Outcome {
     Ok(exit::REFUSED)
 }
 
-async fn guarded_run(url: String, code: String, timeout_ms: u64) -> Result<RunOutcome, SlicerError> {
+async fn guarded_run(
+    url: String,
+    code: String,
+    grants: Option<RunGrants>,
+    timeout_ms: u64,
+) -> Result<RunOutcome, SlicerError> {
     let options = ConnectOptions { bridge: BridgeCommand::BuiltIn { slicer_url: url }, executable: None };
     let slicer = Slicer::connect(options).await?;
     let cancel = CancellationToken::new();
@@ -106,7 +113,7 @@ async fn guarded_run(url: String, code: String, timeout_ms: u64) -> Result<RunOu
         }
     });
     let id = uuid::Uuid::new_v4().simple().to_string();
-    let request = RunRequest { id, code, timeout_ms, restore_on_failure: true, ..RunRequest::default() };
+    let request = RunRequest { id, code, timeout_ms, restore_on_failure: true, grants, ..RunRequest::default() };
     let outcome = slicer.run(request, &cancel).await;
     watcher.abort();
     outcome
@@ -134,6 +141,8 @@ fn report(verdict: &Verdict, outcome: Option<&RunOutcome>) -> serde_json::Value 
         "diff": outcome_or_empty.diff,
         "restored": outcome_or_empty.restored,
         "touched": outcome_or_empty.touched,
+        "refused": outcome_or_empty.refused,
+        "dialogs": outcome_or_empty.dialogs,
     })
 }
 
@@ -145,6 +154,8 @@ fn text(outcome: &RunOutcome) -> String {
         }
     }
     lines.extend(outcome.vtk.iter().map(|message| format!("VTK {}: {}", message.kind, message.text.trim())));
+    lines.extend(outcome.refused.iter().map(|what| format!("Not allowed here, and stopped: {what}")));
+    lines.extend(outcome.dialogs.iter().map(DialogNote::in_words));
     if let Some(error) = &outcome.error {
         lines.push(error.traceback.trim_end().to_owned());
         lines.push(format!("{}: {}", error.kind, error.message));

@@ -180,6 +180,9 @@ pub struct RunRequest {
     pub grants: Option<RunGrants>,
 }
 
+/// In place of a folder of [`RunGrants`]: every file.
+pub const EVERYWHERE: &str = "*";
+
 /// What the Python code of one run may reach, enforced inside Slicer. Slicer's own files and its folder for temporary
 /// files are always allowed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -192,6 +195,42 @@ pub struct RunGrants {
     pub network: bool,
     /// Starting and ending other programs.
     pub process: bool,
+    /// Ending or restarting Slicer.
+    pub quit: bool,
+    /// Modules that the code may import, each with what lies below it; `None` for every one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub modules: Option<Vec<String>>,
+}
+
+/// A dialog that a run would have opened, or opened.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DialogNote {
+    /// `message`, `question`, `file`, `input`, or `dialog` for one of the code's own.
+    pub kind: String,
+    pub title: String,
+    pub text: String,
+    /// What it was answered with, in a word or two.
+    pub answer: String,
+}
+
+impl DialogNote {
+    /// The note in one line for people.
+    pub fn in_words(&self) -> String {
+        let what = match self.kind.as_str() {
+            "message" => "Message of the code",
+            "question" => "Question of the code",
+            "dialog" => "Dialog of the code",
+            _ => "The code asked for input",
+        };
+        let said: Vec<&str> = [self.title.as_str(), self.text.as_str()].into_iter().filter(|t| !t.is_empty()).collect();
+        let answer = if self.answer.is_empty() || self.answer == "read" {
+            String::new()
+        } else {
+            format!(" (answered for you: {})", self.answer)
+        };
+        format!("{what}: {}{answer}", said.join(": "))
+    }
 }
 
 /// A message that VTK or ITK wrote to its output window during a run.
@@ -255,6 +294,8 @@ pub struct RunOutcome {
     pub log: Vec<String>,
     /// What the code wanted and was not granted, also when it hid the refusal.
     pub refused: Vec<String>,
+    /// Dialogs of the code, answered by policy or left to the person.
+    pub dialogs: Vec<DialogNote>,
     pub vtk: Vec<VtkMessage>,
     /// The exception; for a run that only caused VTK errors the first of these, with the type `VtkError`.
     pub error: Option<RunError>,

@@ -292,6 +292,9 @@ fn outcome_line(report: &RunReport) -> String {
     if checked > 0 {
         parts.push(format!("{passed} of {} passed", words::count(checked, "check", "checks")));
     }
+    if !report.refused.is_empty() {
+        parts.push(format!("{} refused", words::count(report.refused.len(), "thing", "things")));
+    }
     if let Some(last) = report.stdout.trim().lines().last() {
         parts.push(last.to_owned());
     }
@@ -306,6 +309,12 @@ fn result_details_ui(ui: &mut Ui, report: &RunReport) {
         if !error.traceback.trim().is_empty() {
             text_well(ui, &error.traceback, "Traceback");
         }
+    }
+    for refused in &report.refused {
+        icon_text(ui, Icon::Shield, p.bad, &format!("Not allowed here, and stopped: {refused}"));
+    }
+    for dialog in &report.dialogs {
+        icon_text(ui, Icon::Question, p.text_soft, &dialog.in_words());
     }
     for check in &report.checks {
         check_ui(ui, check);

@@ -18,7 +18,10 @@ import uuid
 
 URL = os.environ.get("SLICER_URL", "")
 FOLDER = pathlib.Path(__file__).resolve().parents[2] / "resources" / "slicer"
-FILES = ("text", "digest", "hierarchy", "nodes", "views", "scene", "checkpoint", "audit", "guard", "run", "plain", "samples", "core")
+FILES = (
+    "text", "digest", "hierarchy", "nodes", "views", "dialogs", "scene", "checkpoint", "audit", "guard", "protect", "run", "plain",
+    "samples", "core",
+)
 VERSION = "test-" + uuid.uuid4().hex[:8]
 
 
@@ -587,10 +590,11 @@ class Exchange(HelperCase):
             "updateVolumeFromArray(big, np.zeros((100, 512, 512), 'int16'))\nNone")
         # In Slicer's processor time, against hashing as many bytes: a busy machine must not decide.
         seconds, hashing = post(
-            "import sys, time, hashlib\nhelper = sys.modules['slicer_ai_agent_helper']\n"
+            "import sys, time, json, hashlib\nhelper = sys.modules['slicer_ai_agent_helper']\n"
+            "ask = json.dumps({'request': 'cost', 'action': 'snapshot'})\n"
             "def cost(work):\n    start = time.process_time()\n    work()\n    return time.process_time() - start\n"
             "data = bytes(100 * 512 * 512 * 2)\n"
-            "__execResult = [min(cost(helper.scene.Moment) for _ in range(5)), min(cost(lambda: hashlib.blake2b(data)) for _ in range(5))]"
+            "__execResult = [min(cost(lambda: helper.call(ask)) for _ in range(5)), min(cost(lambda: hashlib.blake2b(data)) for _ in range(5))]"
         )
         self.assertLess(seconds, 3 * hashing, "a volume of 50 MB must not make a snapshot slow")
 

@@ -66,6 +66,16 @@ impl Driver {
     /// Sends a message and waits for the end of its turn.
     pub async fn turn(&mut self, text: &str) -> Turn {
         self.send(Command::Send { conversation: self.conversation.clone(), text: text.to_owned() }).await;
+        self.finished().await
+    }
+
+    /// Has a program of the person's own run, and waits for the end of its turn.
+    pub async fn program(&mut self, code: &str) -> Turn {
+        self.send(Command::RunCode { conversation: self.conversation.clone(), code: code.to_owned() }).await;
+        self.finished().await
+    }
+
+    async fn finished(&mut self) -> Turn {
         let mut turn = Turn { record: TurnRecord::of(&self.conversation), asked: Vec::new(), events: Vec::new() };
         loop {
             let Event::Turn { conversation, event } = self.next().await else { continue };
