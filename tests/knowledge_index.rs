@@ -25,7 +25,9 @@ fn pages(root: &Path, count: usize) {
     let folder = root.join("Docs/developer_guide/script_repository");
     fs::create_dir_all(&folder).expect("folder");
     for number in 0..count {
-        let text = format!("# Page {number}\n\n## Wobble the jelly {number}\n\nHow to wobble.\n\n```python\nwobble({number})\n```\n");
+        let text = format!(
+            "# Page {number}\n\n## Wobble the jelly {number}\n\nHow to wobble.\n\n```python\nwobble({number})\n```\n"
+        );
         fs::write(folder.join(format!("page{number}.md")), text).expect("page");
     }
 }
@@ -52,13 +54,18 @@ fn index_search_and_bench_speak_json() {
     assert_eq!(recipes["hits"][0]["kind"], "recipe", "the built-in recipes stay");
 
     let gold = format!("{prefix}/Docs/developer_guide/script_repository/page1.md");
-    let question = |id: &str, text: &str, line: usize| {
-        serde_json::json!({"id": id, "kind": "howto", "question": text, "gold": [gold], "gold_detail": [{"path": gold, "line": line}], "must_use": ["wobble(1)"]})
-    };
+    let question = |id: &str, text: &str, line: usize| serde_json::json!({"id": id, "kind": "howto", "question": text, "gold": [gold], "gold_detail": [{"path": gold, "line": line}], "must_use": ["wobble(1)"]});
     let file = root.path().join("questions.jsonl");
-    fs::write(&file, format!("{}\n{}\n", question("a", "wobble the jelly 1", 3), question("b", "unheard-of words", 99))).expect("file");
+    fs::write(
+        &file,
+        format!("{}\n{}\n", question("a", "wobble the jelly 1", 3), question("b", "unheard-of words", 99)),
+    )
+    .expect("file");
     let figures = json(data.path(), &["bench", "retrieval", &file.to_string_lossy()]);
-    assert_eq!((&figures["questions"], &figures["recall_at_1"], &figures["recall_at_10"]), (&2.into(), &0.5.into(), &0.5.into()));
+    assert_eq!(
+        (&figures["questions"], &figures["recall_at_1"], &figures["recall_at_10"]),
+        (&2.into(), &0.5.into(), &0.5.into())
+    );
     assert_eq!(figures["answerable_at_10"], 0.5);
     assert_eq!(figures["misses"][0]["id"], "b");
 }
@@ -84,7 +91,8 @@ fn a_kill_leaves_the_old_index() {
     let source = root.path().to_string_lossy().into_owned();
     json(data.path(), &["index", "--source", &source]);
     pages(root.path(), 3_000);
-    let mut child = program(data.path(), &["index"]).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("starts");
+    let mut child =
+        program(data.path(), &["index"]).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("starts");
     // Its first word of progress comes in the middle of the work.
     let mut line = String::new();
     let mut progress = std::io::BufReader::new(child.stderr.take().expect("stderr"));

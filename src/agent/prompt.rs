@@ -250,7 +250,8 @@ mod tests {
             score: 3.0,
             text: "Voxels between two values.".into(),
         };
-        let messages = first_messages("(system)".into(), &[past], 1000, (&[hit], &[]), Some(&scene), "Segment the bone");
+        let messages =
+            first_messages("(system)".into(), &[past], 1000, (&[hit], &[]), Some(&scene), "Segment the bone");
         insta::assert_json_snapshot!(messages);
     }
 }

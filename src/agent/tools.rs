@@ -155,7 +155,10 @@ impl<'a> Tools<'a> {
             "GetNodeProperties" => self.node_properties(arguments).await,
             "CaptureScreenshot" => self.screenshot(arguments).await,
             other => {
-                let names: Vec<String> = definitions(self.slicer.is_some(), self.knowledge.has_library()).into_iter().map(|tool| tool.name).collect();
+                let names: Vec<String> = definitions(self.slicer.is_some(), self.knowledge.has_library())
+                    .into_iter()
+                    .map(|tool| tool.name)
+                    .collect();
                 Err(format!("There is no tool called {other}. There are: {}", names.join(", ")))
             }
         }
@@ -172,7 +175,9 @@ impl<'a> Tools<'a> {
         let name = text_argument(arguments, "name")?;
         let hits = self.knowledge.symbol(name, MOST_DEFINITIONS).map_err(|error| error.to_string())?;
         if hits.is_empty() {
-            return Err(format!("`{name}` is not defined in the indexed sources. Try VectorSearch, or Grep with a part of it."));
+            return Err(format!(
+                "`{name}` is not defined in the indexed sources. Try VectorSearch, or Grep with a part of it."
+            ));
         }
         Ok((format!("{} definitions", hits.len()), hits_text(&hits)?, None))
     }
@@ -187,10 +192,8 @@ impl<'a> Tools<'a> {
     fn grep(&self, arguments: &Value) -> Result<Answer, String> {
         let pattern = text_argument(arguments, "pattern")?;
         let context = arguments["context"].as_u64().unwrap_or(5).min(20) as usize;
-        let report = self
-            .knowledge
-            .grep(pattern, arguments["path"].as_str(), context)
-            .map_err(|error| error.to_string())?;
+        let report =
+            self.knowledge.grep(pattern, arguments["path"].as_str(), context).map_err(|error| error.to_string())?;
         let matches: usize = report.files.iter().map(|file| file.count).sum();
         let mut text = String::new();
         for file in &report.files {

@@ -293,10 +293,11 @@ impl<H: TurnHost> Turn<'_, H> {
     async fn by_model(&mut self, history: &[PastTurn]) -> Result<Finish, Ended> {
         self.stage(Role::Retriever, "searching…").await?;
         let started = Instant::now();
-        let found = self.context.knowledge.retrieve(&self.request, &RetrievalOptions::default()).unwrap_or_else(|error| {
-            tracing::warn!("the knowledge could not be searched: {error}");
-            Retrieval::default()
-        });
+        let found =
+            self.context.knowledge.retrieve(&self.request, &RetrievalOptions::default()).unwrap_or_else(|error| {
+                tracing::warn!("the knowledge could not be searched: {error}");
+                Retrieval::default()
+            });
         // What was searched is worth telling only where more than one thing was.
         let coverage = if found.subqueries.len() > 1 { found.coverage.clone() } else { Vec::new() };
         let hits = found.into_list();

@@ -54,7 +54,8 @@ pub fn run(arguments: &Arguments, paths: &Paths) -> Outcome {
     let table = if *parts { bench::parts(paths.data(), &questions).map_err(failed)? } else { Vec::new() };
     if *json {
         let mut value = serde_json::to_value(&figures).map_err(|error| anyhow::anyhow!(error))?;
-        value["megabytes"] = json!(std::fs::metadata(Library::file(paths.data())).map_or(0.0, |data| data.len() as f64 / 1e6));
+        value["megabytes"] =
+            json!(std::fs::metadata(Library::file(paths.data())).map_or(0.0, |data| data.len() as f64 / 1e6));
         let parts = table.iter().map(|(name, figures)| {
             let mut value = json!(figures);
             value["misses"] = json!(figures.misses.len());
@@ -71,7 +72,13 @@ pub fn run(arguments: &Arguments, paths: &Paths) -> Outcome {
     }
     for miss in &figures.misses {
         let rank = miss.rank.map_or_else(|| "not found".to_owned(), |rank| format!("rank {rank}"));
-        console::print_text(&format!("{} ({rank}) {}\n    gold:  {}\n    found: {}", miss.id, miss.question, miss.gold.join(", "), miss.found.join(" | ")))?;
+        console::print_text(&format!(
+            "{} ({rank}) {}\n    gold:  {}\n    found: {}",
+            miss.id,
+            miss.question,
+            miss.gold.join(", "),
+            miss.found.join(" | ")
+        ))?;
     }
     Ok(exit::DONE)
 }

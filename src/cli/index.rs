@@ -10,7 +10,9 @@ use crate::knowledge::{Library, NewSource};
 use crate::store::Paths;
 
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  slicer-ai-agent index --source ~/Slicer --source ~/SlicerMyExtension\n\nWithout --source the known folders are refreshed. Only what changed is read.")]
+#[command(
+    after_help = "Example:\n  slicer-ai-agent index --source ~/Slicer --source ~/SlicerMyExtension\n\nWithout --source the known folders are refreshed. Only what changed is read."
+)]
 pub struct Arguments {
     /// Folder to add: a Slicer source tree, an extension, any folder with Python, C++ headers or markdown
     #[arg(long, value_name = "DIR")]
@@ -41,7 +43,8 @@ pub fn run(arguments: &Arguments, paths: &Paths, console: Console) -> Outcome {
             console.progress(&format!("{done} of {all} files"));
         }
     };
-    let report = Library::refresh(paths.data(), &sources, arguments.rebuild, &mut progress).map_err(|error| anyhow::anyhow!(error))?;
+    let report = Library::refresh(paths.data(), &sources, arguments.rebuild, &mut progress)
+        .map_err(|error| anyhow::anyhow!(error))?;
     let bytes = std::fs::metadata(Library::file(paths.data())).map_or(0, |data| data.len());
     if arguments.json {
         let mut value = serde_json::to_value(&report).map_err(|error| anyhow::anyhow!(error))?;
@@ -50,7 +53,7 @@ pub fn run(arguments: &Arguments, paths: &Paths, console: Console) -> Outcome {
     } else {
         let [controls, labelled, linked] = report.controls;
         console::print_text(&format!(
-            "{} files, {} passages, {controls} controls ({labelled} with a label, {linked} of them linked to an API); \
+            "{} files, {} passages, {controls} controls ({labelled} with a label, {linked} linked to an API); \
              {} files read, {} removed; {:.1} s, {:.1} MB",
             report.files,
             report.chunks,

@@ -127,7 +127,12 @@ pub(super) fn checked(path: &str) -> Result<String, KnowledgeError> {
     // Extensions are named `ext:<Name>/…`.
     let behind_scheme = clean.strip_prefix("ext:").unwrap_or(clean);
     let climbs = clean.split(['/', '\\']).any(|part| part == "..");
-    if clean.starts_with(['/', '\\', '~']) || behind_scheme.contains(':') || behind_scheme.starts_with(['/', '\\']) || clean.contains('\0') || climbs {
+    if clean.starts_with(['/', '\\', '~'])
+        || behind_scheme.contains(':')
+        || behind_scheme.starts_with(['/', '\\'])
+        || clean.contains('\0')
+        || climbs
+    {
         return Err(outside());
     }
     Ok(clean.to_owned())

@@ -19,6 +19,8 @@ pub use recipe::{Recipe, RecipeError, Risk, Slot, SlotKind};
 
 /// Recipes that go with a request beside the passages of the library.
 const RECIPES_BESIDE: usize = 3;
+/// Share of the words of a request that a recipe must have to go beside, as a fraction.
+const RECIPE_WORDS: (usize, usize) = (3, 5);
 
 /// Everything that a turn can look up: the index to search, and the files to read.
 pub struct Knowledge {
@@ -47,7 +49,10 @@ impl Knowledge {
     ///
     /// # Errors
     /// When the index of the recipes cannot be made.
-    pub fn open<'a>(recipes: impl IntoIterator<Item = &'a Recipe>, data_folder: &std::path::Path) -> Result<Self, KnowledgeError> {
+    pub fn open<'a>(
+        recipes: impl IntoIterator<Item = &'a Recipe>,
+        data_folder: &std::path::Path,
+    ) -> Result<Self, KnowledgeError> {
         let mut knowledge = Self::of_recipes(recipes)?;
         match Library::open(data_folder) {
             Ok(library) => knowledge.library = library,
@@ -73,7 +78,14 @@ impl Knowledge {
         };
         let mut found = library.retrieve(message, options)?;
         if kind.is_none() {
-            found.recipes = self.index.search(message, RECIPES_BESIDE, None)?;
+            let wanted = tokens::query_tokens(message);
+            let mut paths = std::collections::HashSet::new();
+            let hits = self.index.search(message, RECIPES_BESIDE * 3, None)?;
+            found.recipes = hits
+                .into_iter()
+                .filter(|hit| is_about(&wanted, hit) && paths.insert(hit.path.clone()))
+                .take(RECIPES_BESIDE)
+                .collect();
         }
         Ok(found)
     }
@@ -118,7 +130,8 @@ impl Knowledge {
             Err(_) => {
                 let name = clean.rsplit('/').next().unwrap_or(&clean);
                 let similar = library.paths_like(name, 3)?;
-                let nearest = if similar.is_empty() { String::new() } else { format!(" Similar: {}.", similar.join(", ")) };
+                let nearest =
+                    if similar.is_empty() { String::new() } else { format!(" Similar: {}.", similar.join(", ")) };
                 Err(KnowledgeError::Missing { path: clean, nearest })
             }
         }
@@ -139,6 +152,15 @@ impl Knowledge {
     pub fn controls(&self, label: &str, top: usize) -> Result<Vec<Control>, KnowledgeError> {
         self.library.as_ref().map_or_else(|| Ok(Vec::new()), |library| library.controls(label, top))
     }
+}
+
+/// Whether a recipe's passage says most of what is asked: something is always nearest, and beside the sources it need
+/// not be shown.
+fn is_about(wanted: &[String], hit: &Hit) -> bool {
+    let said: std::collections::HashSet<String> =
+        tokens::tokens(&format!("{} {}", hit.name, hit.text)).into_iter().collect();
+    let shared = wanted.iter().filter(|word| said.contains(*word)).count();
+    shared * RECIPE_WORDS.1 >= wanted.len() * RECIPE_WORDS.0
 }
 
 /// A text of the resources, the person's own in front of ours; empty when there is neither.

@@ -15,17 +15,27 @@ macro_rules! pattern {
     };
 }
 
-pattern!(CONNECT_OLD, r"connect\(\s*&?(?:[\w.]+(?:\(\))?(?:->|\.))*(\w+)(?:\(\))?\s*,\s*SIGNAL\(\s*(\w+)[^;]*?SLOT\(\s*(\w+)");
-pattern!(CONNECT_NEW, r"connect\(\s*&?(?:[\w.]+(?:\(\))?(?:->|\.))*(\w+)(?:\(\))?\s*,\s*(?:QOverload<[^>]*>::of\()?&\w+::(\w+)\)?\s*,\s*[^;]*?&\w+::(\w+)");
+pattern!(
+    CONNECT_OLD,
+    r"connect\(\s*&?(?:[\w.]+(?:\(\))?(?:->|\.))*(\w+)(?:\(\))?\s*,\s*SIGNAL\(\s*(\w+)[^;]*?SLOT\(\s*(\w+)"
+);
+pattern!(
+    CONNECT_NEW,
+    r"connect\(\s*&?(?:[\w.]+(?:\(\))?(?:->|\.))*(\w+)(?:\(\))?\s*,\s*(?:QOverload<[^>]*>::of\()?&\w+::(\w+)\)?\s*,\s*[^;]*?&\w+::(\w+)"
+);
 pattern!(CONNECT_LAMBDA, r"connect\(\s*(?:\w+(?:->|\.))*(\w+)\s*,\s*&\w+::(\w+)\s*,[^;]*?\[[^\]]*\]");
 pattern!(PYTHON_NEW, r"(?m)\.?(\w+)\.(\w+)\.connect\(\s*(.+?)\)\s*$");
 pattern!(PYTHON_OLD, r#"(?m)\.?(\w+)\.connect\(\s*["'](\w+)[^"']*["']\s*,\s*(.+?)\)\s*$"#);
+pattern!(DEFAULT_ACTION, r"(\w+)->setDefaultAction\(\s*(?:\w+(?:->|\.))*(\w+)\s*\)");
 pattern!(CPP_FUNCTION, r"(?m)^[\w][\w:<>*&, \t]*?\b(\w+)::(~?\w+)\s*\(");
 pattern!(PYTHON_FUNCTION, r"(?m)^(\s*)def\s+(\w+)\s*\(");
 pattern!(PYTHON_CLASS, r"(?m)^class\s+(\w+)");
 pattern!(CALL, r"(?:->|\.|::)\s*(\w+)\s*\(");
 pattern!(OBJECT, r"(?:d->|this->|self\.ui\.|ui->|self\.)(\w+)");
-pattern!(MADE_CPP, r#"(\w+)\s*=\s*new\s+(Q(?:Action|Menu|PushButton|CheckBox|ToolButton|RadioButton|GroupBox))\s*\([^;]*?"((?:[^"\\]|\\.)+)""#);
+pattern!(
+    MADE_CPP,
+    r#"(\w+)\s*=\s*new\s+(Q(?:Action|Menu|PushButton|CheckBox|ToolButton|RadioButton|GroupBox))\s*\([^;]*?"((?:[^"\\]|\\.)+)""#
+);
 pattern!(TEXT_CPP, r#"(\w+)->set(Text|ToolTip)\(\s*(?:[\w:]*tr\()?\s*"((?:[^"\\]|\\.)+)""#);
 pattern!(MADE_PYTHON, r#"(\w+)\s*=\s*(?:qt|ctk)\.((?:Q|ctk)\w+)\(\s*(?:_\()?\s*["']([^"'\n]+)["']"#);
 pattern!(ROW_PYTHON, r#"addRow\(\s*(?:_\()?\s*["']([^"'\n]+)["']\)?\s*,\s*(?:self\.)?(\w+)\)"#);
@@ -34,9 +44,35 @@ pattern!(FORM_USE, r#"ui_(\w+)\.h|UI/(\w+)\.ui"#);
 
 /// Calls that say nothing of what a control is for.
 const EMPTY_CALLS: &[&str] = &[
-    "connect", "blockSignals", "tr", "SafeDownCast", "GetPointer", "data", "isNull", "toStdString", "toUtf8", "toLatin1",
-    "size", "begin", "end", "c_str", "GetID", "GetName", "qvtkConnect", "qvtkReconnect", "setEnabled", "setVisible",
-    "mrmlScene", "GetNodeByID", "StartModify", "EndModify", "Superclass", "information", "warning", "critical", "currentNode",
+    "connect",
+    "blockSignals",
+    "tr",
+    "SafeDownCast",
+    "GetPointer",
+    "data",
+    "isNull",
+    "toStdString",
+    "toUtf8",
+    "toLatin1",
+    "size",
+    "begin",
+    "end",
+    "c_str",
+    "GetID",
+    "GetName",
+    "qvtkConnect",
+    "qvtkReconnect",
+    "setEnabled",
+    "setVisible",
+    "mrmlScene",
+    "GetNodeByID",
+    "StartModify",
+    "EndModify",
+    "Superclass",
+    "information",
+    "warning",
+    "critical",
+    "currentNode",
 ];
 
 /// The facts of a C++ or Python file; nothing when it has no connection and makes no control.
@@ -52,7 +88,11 @@ pub fn facts(path: &str, text: &str) -> Facts {
             facts.forms.push(name);
         }
     }
-    if python { python_connections(text, &mut facts) } else { cpp_connections(text, &mut facts) }
+    if python {
+        python_connections(text, &mut facts)
+    } else {
+        cpp_connections(text, &mut facts)
+    }
     made(text, python, &mut facts.items);
     if facts.is_empty() && facts.forms.is_empty() {
         return Facts::default();
@@ -75,6 +115,8 @@ fn cpp_connections(text: &str, facts: &mut Facts) {
             calls: Vec::new(),
         }));
     }
+    // A button that shows an action does what the action does.
+    facts.aliases.extend(captures(&DEFAULT_ACTION, text).map(|found| (found[1].to_owned(), found[2].to_owned())));
     for found in captures(&CONNECT_LAMBDA, text) {
         let rest = found.get(0).map_or("", |all| text.get(all.end()..).unwrap_or(""));
         let body = rest.find("});").or_else(|| rest.find(';')).and_then(|end| rest.get(..end)).unwrap_or("");
@@ -115,7 +157,13 @@ fn made(text: &str, python: bool, items: &mut Vec<Item>) {
         if &found[2] == "QLabel" {
             continue;
         }
-        items.push(Item { object: found[1].to_owned(), class: found[2].to_owned(), label, line: line(&found), ..Item::default() });
+        items.push(Item {
+            object: found[1].to_owned(),
+            class: found[2].to_owned(),
+            label,
+            line: line(&found),
+            ..Item::default()
+        });
     }
     if python {
         for found in captures(&ROW_PYTHON, text) {
@@ -135,7 +183,13 @@ fn made(text: &str, python: bool, items: &mut Vec<Item>) {
         match (known, &found[2]) {
             (Some(item), "ToolTip") => item.tooltip = words,
             (Some(item), _) if item.label.is_empty() => item.label = words,
-            (None, "Text") => items.push(Item { object: found[1].to_owned(), class: String::new(), label: words, line: line(&found), ..Item::default() }),
+            (None, "Text") => items.push(Item {
+                object: found[1].to_owned(),
+                class: String::new(),
+                label: words,
+                line: line(&found),
+                ..Item::default()
+            }),
             _ => {}
         }
     }
@@ -154,10 +208,13 @@ fn cpp_functions(text: &str) -> Vec<Function> {
 }
 
 fn python_functions(text: &str) -> Vec<Function> {
-    let classes: Vec<(usize, String)> =
-        captures(&PYTHON_CLASS, text).map(|found| (found.get(0).map_or(0, |all| all.start()), found[1].to_owned())).collect();
+    let classes: Vec<(usize, String)> = captures(&PYTHON_CLASS, text)
+        .map(|found| (found.get(0).map_or(0, |all| all.start()), found[1].to_owned()))
+        .collect();
     let starts: Vec<(usize, usize, String)> = captures(&PYTHON_FUNCTION, text)
-        .map(|found| (found.get(0).map_or(0, |all| all.start()), found.get(0).map_or(0, |all| all.end()), found[2].to_owned()))
+        .map(|found| {
+            (found.get(0).map_or(0, |all| all.start()), found.get(0).map_or(0, |all| all.end()), found[2].to_owned())
+        })
         .collect();
     let mut functions = Vec::new();
     for (index, (start, body_start, name)) in starts.iter().enumerate() {
@@ -175,7 +232,12 @@ fn function(class: String, name: String, body: &str) -> Function {
         let on_line = calls(line);
         for found in captures(&OBJECT, line) {
             let object = found[1].to_owned();
-            beside.extend(on_line.iter().filter(|call| call.starts_with(char::is_uppercase)).map(|call| (object.clone(), call.clone())));
+            beside.extend(
+                on_line
+                    .iter()
+                    .filter(|call| call.starts_with(char::is_uppercase))
+                    .map(|call| (object.clone(), call.clone())),
+            );
         }
     }
     beside.dedup();
@@ -205,7 +267,8 @@ mod tests {
     fn connections_of_cpp_are_read() {
         let code = "#include \"ui_qThing.h\"\nvoid qThing::setup()\n{\n  this->connect(d->Apply, SIGNAL(clicked()), this, SLOT(onApply()));\n  connect(d->Box, &QCheckBox::toggled, this, &qThing::onBox);\n  connect(d->Fit, &QPushButton::clicked, this, [=]() { d->Logic->FitAll(); });\n  d->Menu = new QAction(tr(\"Jump slices\"), this);\n}\n\nvoid qThing::onApply()\n{\n  d->Node->SetSize(2);\n}\n";
         let facts = facts("qThing.cxx", code);
-        let seen: Vec<(&str, &str)> = facts.connections.iter().map(|c| (c.object.as_str(), c.handler.as_str())).collect();
+        let seen: Vec<(&str, &str)> =
+            facts.connections.iter().map(|c| (c.object.as_str(), c.handler.as_str())).collect();
         assert_eq!(seen, [("Apply", "onApply"), ("Box", "onBox"), ("Fit", "")]);
         assert_eq!(facts.connections[2].calls, ["FitAll"]);
         let handler = facts.functions.iter().find(|f| f.name == "onApply").expect("handler");

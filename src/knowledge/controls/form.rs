@@ -5,7 +5,8 @@ use roxmltree::{Document, Node};
 use super::{Connection, Facts, Item};
 
 /// Classes that hold others and are no control of their own.
-const CONTAINERS: &[&str] = &["QWidget", "QFrame", "Line", "QStackedWidget", "QScrollArea", "QSplitter", "QDialog", "QMainWindow"];
+const CONTAINERS: &[&str] =
+    &["QWidget", "QFrame", "Line", "QStackedWidget", "QScrollArea", "QSplitter", "QDialog", "QMainWindow"];
 
 /// The controls and connections of a form; nothing when it is not one.
 pub fn facts(text: &str) -> Facts {
@@ -15,14 +16,21 @@ pub fn facts(text: &str) -> Facts {
         return Facts::default();
     }
     let mut facts = Facts::default();
-    facts.forms.extend(root.children().find(|node| node.has_tag_name("class")).and_then(|node| node.text()).map(str::to_owned));
+    facts.forms.extend(
+        root.children().find(|node| node.has_tag_name("class")).and_then(|node| node.text()).map(str::to_owned),
+    );
     collect(root, &document, &mut Vec::new(), &mut facts.items, 0);
     lend_labels(root, &mut facts.items);
     for connection in root.descendants().filter(|node| node.has_tag_name("connection")) {
         let text = |name: &str| child(connection, name).and_then(|node| node.text()).unwrap_or("").to_owned();
         let name = |text: String| text.split('(').next().unwrap_or("").to_owned();
         let target = format!("{}.{}", text("receiver"), name(text("slot")));
-        facts.connections.push(Connection { object: text("sender"), signal: name(text("signal")), handler: target, calls: Vec::new() });
+        facts.connections.push(Connection {
+            object: text("sender"),
+            signal: name(text("signal")),
+            handler: target,
+            calls: Vec::new(),
+        });
     }
     facts
 }
@@ -37,7 +45,10 @@ fn collect(node: Node<'_, '_>, document: &Document<'_>, groups: &mut Vec<String>
         let mut opened = false;
         if is_control {
             let class = child.attribute("class").unwrap_or(if tag == "action" { "QAction" } else { "" });
-            let label = ["text", "title", "placeholderText", "windowTitle"].iter().find_map(|name| property(child, name)).unwrap_or_default();
+            let label = ["text", "title", "placeholderText", "windowTitle"]
+                .iter()
+                .find_map(|name| property(child, name))
+                .unwrap_or_default();
             let page = ["title", "label"].iter().find_map(|name| attribute_text(child, name));
             let label = if label.is_empty() { page.unwrap_or_default() } else { label };
             let holds = child.children().any(|inner| matches!(inner.tag_name().name(), "layout" | "widget"));
@@ -67,7 +78,9 @@ fn collect(node: Node<'_, '_>, document: &Document<'_>, groups: &mut Vec<String>
 /// A label next to a control tells what the control is for: by `buddy`, or by the same row of a form or grid layout.
 fn lend_labels(root: Node<'_, '_>, items: &mut [Item]) {
     let mut lent: Vec<(String, String)> = Vec::new();
-    for label in root.descendants().filter(|node| node.has_tag_name("widget") && node.attribute("class") == Some("QLabel")) {
+    for label in
+        root.descendants().filter(|node| node.has_tag_name("widget") && node.attribute("class") == Some("QLabel"))
+    {
         let Some(text) = property(label, "text").filter(|text| text.chars().any(char::is_alphabetic)) else { continue };
         let buddy = child(label, "property").and_then(|_| property_node(label, "buddy")).and_then(|node| node.text());
         if let Some(buddy) = buddy {
@@ -77,10 +90,16 @@ fn lend_labels(root: Node<'_, '_>, items: &mut [Item]) {
         let Some(item) = label.parent().filter(|item| item.has_tag_name("item")) else { continue };
         let row = item.attribute("row");
         let following = item.next_siblings().skip(1).filter(|next| next.has_tag_name("item"));
-        let same_row = following.take_while(|next| row.is_none() || next.attribute("row") == row).take(if row.is_some() { 3 } else { 1 });
+        let same_row = following
+            .take_while(|next| row.is_none() || next.attribute("row") == row)
+            .take(if row.is_some() { 3 } else { 1 });
         for next in same_row {
-            let named = next.descendants().filter(|node| node.has_tag_name("widget") && node.attribute("class") != Some("QLabel"));
-            lent.extend(named.take(3).filter_map(|node| node.attribute("name")).map(|name| (name.to_owned(), text.clone())));
+            let named = next
+                .descendants()
+                .filter(|node| node.has_tag_name("widget") && node.attribute("class") != Some("QLabel"));
+            lent.extend(
+                named.take(3).filter_map(|node| node.attribute("name")).map(|name| (name.to_owned(), text.clone())),
+            );
         }
     }
     for item in items.iter_mut().filter(|item| item.label.is_empty()) {
@@ -95,7 +114,8 @@ fn child<'a, 'i>(node: Node<'a, 'i>, name: &str) -> Option<Node<'a, 'i>> {
 }
 
 fn property_node<'a, 'i>(node: Node<'a, 'i>, name: &str) -> Option<Node<'a, 'i>> {
-    let found = node.children().find(|child| child.has_tag_name("property") && child.attribute("name") == Some(name))?;
+    let found =
+        node.children().find(|child| child.has_tag_name("property") && child.attribute("name") == Some(name))?;
     found.children().find(Node::is_element)
 }
 
@@ -104,7 +124,8 @@ fn property(node: Node<'_, '_>, name: &str) -> Option<String> {
 }
 
 fn attribute_text(node: Node<'_, '_>, name: &str) -> Option<String> {
-    let found = node.children().find(|child| child.has_tag_name("attribute") && child.attribute("name") == Some(name))?;
+    let found =
+        node.children().find(|child| child.has_tag_name("attribute") && child.attribute("name") == Some(name))?;
     clean(found.children().find(Node::is_element)?.text()?)
 }
 
@@ -130,7 +151,9 @@ pub(super) fn clean(text: &str) -> Option<String> {
     }
     let plain = plain.split_whitespace().collect::<Vec<_>>().join(" ");
     let plain = plain.trim_end_matches(':').trim().to_owned();
-    (!plain.is_empty()).then_some(plain)
+    // Dots that open a dialog, and names of icons, are no words.
+    let says = plain.chars().any(char::is_alphanumeric) && !plain.starts_with(":/");
+    says.then_some(plain)
 }
 
 #[cfg(test)]
@@ -149,7 +172,10 @@ mod tests {
     fn controls_have_the_words_that_people_see() {
         let facts = facts(FORM);
         let slider = facts.items.iter().find(|item| item.object == "GlyphSize").expect("slider");
-        assert_eq!((slider.label.as_str(), slider.tooltip.as_str(), slider.group.as_str()), ("Glyph size", "Size in mm", "Display"));
+        assert_eq!(
+            (slider.label.as_str(), slider.tooltip.as_str(), slider.group.as_str()),
+            ("Glyph size", "Size in mm", "Display")
+        );
         assert_eq!(slider.line, 4);
         assert_eq!(facts.connections[0].handler, "qThing.apply");
         assert!(super::facts("<not-a-form/>").is_empty() && super::facts("<").is_empty());

@@ -93,7 +93,9 @@ fn control(path: &str, item: &Item, own: &Facts, beside: &[usize], files: &[(Str
         add(&mut control.calls, connection.handler.rsplit('.').next().unwrap_or("").to_owned());
     }
     for (_, facts) in beside.iter().filter_map(|at| files.get(*at)) {
-        for connection in facts.connections.iter().filter(|connection| connection.object == item.object) {
+        let action = facts.aliases.iter().find(|(button, _)| *button == item.object).map(|(_, action)| action);
+        let is_it = |object: &String| *object == item.object || Some(object) == action;
+        for connection in facts.connections.iter().filter(|connection| is_it(&connection.object)) {
             if control.signal.is_empty() || control.handler.is_empty() {
                 control.signal.clone_from(&connection.signal);
             }
@@ -104,13 +106,14 @@ fn control(path: &str, item: &Item, own: &Facts, beside: &[usize], files: &[(Str
         }
         // Qt connects functions of this name by itself.
         for function in &facts.functions {
-            if let Some(signal) = function.name.strip_prefix("on_").and_then(|rest| rest.strip_prefix(item.object.as_str()))
+            if let Some(signal) =
+                function.name.strip_prefix("on_").and_then(|rest| rest.strip_prefix(item.object.as_str()))
                 && let Some(signal) = signal.strip_prefix('_')
             {
                 signal.clone_into(&mut control.signal);
                 follow(&function.name, facts, &mut control);
             }
-            for (_, call) in function.beside.iter().filter(|(object, _)| *object == item.object) {
+            for (_, call) in function.beside.iter().filter(|(object, _)| is_it(object)) {
                 add(&mut control.calls, call.clone());
                 if let Some(property) = call.strip_prefix("Get") {
                     add(&mut control.calls, format!("Set{property}"));
@@ -138,11 +141,13 @@ fn follow(handler: &str, facts: &Facts, control: &mut Control) {
         add(&mut control.calls, handler.to_owned());
         return;
     };
-    control.handler = if found.class.is_empty() { found.name.clone() } else { format!("{}.{}", found.class, found.name) };
+    control.handler =
+        if found.class.is_empty() { found.name.clone() } else { format!("{}.{}", found.class, found.name) };
     for call in &found.calls {
         add(&mut control.calls, call.clone());
     }
-    let inner: Vec<&Function> = found.calls.iter().filter_map(|call| named(call)).filter(|inner| inner.name != handler).collect();
+    let inner: Vec<&Function> =
+        found.calls.iter().filter_map(|call| named(call)).filter(|inner| inner.name != handler).collect();
     for call in inner.iter().flat_map(|inner| &inner.calls) {
         add(&mut control.calls, call.clone());
     }

@@ -2,7 +2,7 @@
 
 use roxmltree::{Document, Node};
 
-use super::{MOST_TOKENS, Passage, Words, tokens_of, stem};
+use super::{MOST_TOKENS, Passage, Words, stem, tokens_of};
 
 /// The module's passage; parameters beyond the limit go to a second one. Nothing for XML of another sort.
 pub fn passages(path: &str, text: &str) -> Vec<Passage> {
@@ -51,7 +51,15 @@ fn start(path: &str, title: &str, head: &str, line: usize) -> Passage {
         code: String::new(),
     };
     let name = format!("CLI module › {title}");
-    Passage { language: "xml", name, start_line: line, end_line: line, text: head.to_owned(), declares: Vec::new(), words }
+    Passage {
+        language: "xml",
+        name,
+        start_line: line,
+        end_line: line,
+        text: head.to_owned(),
+        declares: Vec::new(),
+        words,
+    }
 }
 
 /// The text of the first child of this name, on one line.

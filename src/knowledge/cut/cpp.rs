@@ -15,16 +15,33 @@ use crate::knowledge::index::KnowledgeError;
 /// Words of one declaration in the title; more belong to the code.
 const MOST_TITLE_NAMES: usize = 12;
 
-static EXPORT: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\b[A-Z][A-Z0-9_]*_EXPORTS?\b|\bQ_OBJECT\b|\bQ_GADGET\b").ok());
-static SECTION: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"(?m)^(\s*)((?:public|protected|private)\s+(?:slots|Q_SLOTS)|signals|Q_SIGNALS)(\s*):").ok());
-static ACCESSOR: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"\b(?:vtk|qMRML|itk)\w*?((?:Set|Get|Boolean)\w*)Macro\s*\(\s*(\w+)\s*(?:,\s*([^,)]+))?").ok());
+static EXPORT: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"\b[A-Z][A-Z0-9_]*_EXPORTS?\b|\bQ_OBJECT\b|\bQ_GADGET\b").ok());
+static SECTION: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"(?m)^(\s*)((?:public|protected|private)\s+(?:slots|Q_SLOTS)|signals|Q_SIGNALS)(\s*):").ok()
+});
+static ACCESSOR: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"\b(?:vtk|qMRML|itk)\w*?((?:Set|Get|Boolean)\w*)Macro\s*\(\s*(\w+)\s*(?:,\s*([^,)]+))?").ok()
+});
 static FUNCTION: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"([~\w]+)\s*\([^;{]*[;{]?").ok());
 
 /// Members that every VTK class has and nobody asks for.
-const BOILERPLATE: &[&str] =
-    &["PrintSelf", "New", "CreateNodeInstance", "ReadXMLAttributes", "WriteXML", "Copy", "CopyContent", "GetNodeTagName", "vtkTypeMacro", "Q_PROPERTY", "Q_ENUM", "Q_FLAG", "Q_DECLARE_PRIVATE", "Q_DISABLE_COPY"];
+const BOILERPLATE: &[&str] = &[
+    "PrintSelf",
+    "New",
+    "CreateNodeInstance",
+    "ReadXMLAttributes",
+    "WriteXML",
+    "Copy",
+    "CopyContent",
+    "GetNodeTagName",
+    "vtkTypeMacro",
+    "Q_PROPERTY",
+    "Q_ENUM",
+    "Q_FLAG",
+    "Q_DECLARE_PRIVATE",
+    "Q_DISABLE_COPY",
+];
 
 /// The passages of a C++ header.
 ///
@@ -63,7 +80,11 @@ fn blanked(text: &str) -> String {
                 } else {
                     "public"
                 };
-                format!("{}{word}{}:", &found[1], " ".repeat((found[2].len() + found[3].len()).saturating_sub(word.len())))
+                format!(
+                    "{}{word}{}:",
+                    &found[1],
+                    " ".repeat((found[2].len() + found[3].len()).saturating_sub(word.len()))
+                )
             })
             .into_owned();
     }
@@ -76,7 +97,8 @@ fn collect_classes<'t>(node: Node<'t>, classes: &mut Vec<Node<'t>>, depth: usize
     }
     let mut cursor = node.walk();
     for child in node.named_children(&mut cursor) {
-        if matches!(child.kind(), "class_specifier" | "struct_specifier") && child.child_by_field_name("body").is_some() {
+        if matches!(child.kind(), "class_specifier" | "struct_specifier") && child.child_by_field_name("body").is_some()
+        {
             classes.push(child);
         }
         collect_classes(child, classes, depth + 1);
@@ -129,7 +151,9 @@ impl Header<'_> {
     /// Small neighbours are told together, so that ten hits are more than ten lines.
     fn may_join(&self, last: &Group, next: &Group) -> bool {
         let size = |range: (usize, usize)| tokens_of(&self.slice(range));
-        next.range.0 <= last.range.1 + 2 && size(last.range) < LEAST_TOKENS && size((last.range.0, next.range.1)) <= LEAST_TOKENS * 2
+        next.range.0 <= last.range.1 + 2
+            && size(last.range) < LEAST_TOKENS
+            && size((last.range.0, next.range.1)) <= LEAST_TOKENS * 2
     }
 
     /// The class itself: the comment above it, its bases, and what it offers.
@@ -160,7 +184,12 @@ impl Header<'_> {
             end_line: end,
             text: format!("{head}\n// Members: {list}"),
             declares: vec![name.to_owned()],
-            words: Words { title: name.to_owned(), context: stem(self.path).to_owned(), prose: prose.join("\n"), code: list },
+            words: Words {
+                title: name.to_owned(),
+                context: stem(self.path).to_owned(),
+                prose: prose.join("\n"),
+                code: list,
+            },
         });
     }
 
@@ -171,12 +200,17 @@ impl Header<'_> {
         let mut hidden = false;
         let mut cursor = body.walk();
         for child in body.named_children(&mut cursor) {
-            let range = (child.start_position().row, child.end_position().row + usize::from(child.end_position().column > 0));
+            let range =
+                (child.start_position().row, child.end_position().row + usize::from(child.end_position().column > 0));
             match child.kind() {
                 "comment" => match groups.last_mut() {
                     // A remark behind a declaration, or an end of line that the grammar counts in.
                     Some(last) if range.0 < last.range.1 => {}
-                    _ => comment = Some(comment.filter(|(_, end)| *end == range.0).map_or(range, |(start, _)| (start, range.1))),
+                    _ => {
+                        comment = Some(
+                            comment.filter(|(_, end)| *end == range.0).map_or(range, |(start, _)| (start, range.1)),
+                        )
+                    }
                 },
                 "access_specifier" => {
                     hidden = self.of(child).starts_with("private");
@@ -192,7 +226,8 @@ impl Header<'_> {
                             last.names.extend(names);
                         }
                         None => {
-                            let start = comment.filter(|(_, end)| *end + 1 >= range.0).map_or(range.0, |(start, _)| start);
+                            let start =
+                                comment.filter(|(_, end)| *end + 1 >= range.0).map_or(range.0, |(start, _)| start);
                             groups.push(Group { range: (start, range.1), names, documented: start < range.0 });
                         }
                     }
@@ -200,7 +235,9 @@ impl Header<'_> {
                 }
             }
         }
-        groups.retain(|group| !group.names.is_empty() && group.names.iter().any(|name| !BOILERPLATE.contains(&name.as_str())));
+        groups.retain(|group| {
+            !group.names.is_empty() && group.names.iter().any(|name| !BOILERPLATE.contains(&name.as_str()))
+        });
         groups
     }
 
@@ -209,12 +246,25 @@ impl Header<'_> {
         let code = self.of(member);
         let mut names = accessors(code).into_iter().map(|(name, _)| name).collect::<Vec<_>>();
         if names.is_empty() && member.kind() != "enum_specifier" {
-            let declared = FUNCTION.as_ref().and_then(|function| function.captures(code)).map(|found| found[1].to_owned());
-            let plain = |name: &String| !name.is_empty() && !BOILERPLATE.contains(&name.as_str()) && !name.starts_with('~') && !name.ends_with("Macro") && !matches!(name.as_str(), "if" | "for" | "while");
+            let declared =
+                FUNCTION.as_ref().and_then(|function| function.captures(code)).map(|found| found[1].to_owned());
+            let plain = |name: &String| {
+                !name.is_empty()
+                    && !BOILERPLATE.contains(&name.as_str())
+                    && !name.starts_with('~')
+                    && !name.ends_with("Macro")
+                    && !matches!(name.as_str(), "if" | "for" | "while")
+            };
             names.extend(declared.filter(plain));
         }
         if names.is_empty() && code.trim_start().starts_with("enum") {
-            names.push(code.split(|c: char| !c.is_alphanumeric() && c != '_').nth(1).filter(|name| !name.is_empty()).unwrap_or("enum").to_owned());
+            names.push(
+                code.split(|c: char| !c.is_alphanumeric() && c != '_')
+                    .nth(1)
+                    .filter(|name| !name.is_empty())
+                    .unwrap_or("enum")
+                    .to_owned(),
+            );
         }
         names
     }
@@ -222,7 +272,8 @@ impl Header<'_> {
     fn push(&self, class: &str, group: &Group, found: &mut Vec<Passage>) {
         let code_of = |range| self.slice(range);
         let whole = code_of(group.range);
-        let made: Vec<String> = accessors(&whole).into_iter().map(|(name, argument)| format!("{name}({argument})")).collect();
+        let made: Vec<String> =
+            accessors(&whole).into_iter().map(|(name, argument)| format!("{name}({argument})")).collect();
         let lines: Vec<(usize, usize)> = (group.range.0..group.range.1).map(|line| (line, line + 1)).collect();
         let mut unique: Vec<String> = Vec::new();
         for name in &group.names {

@@ -73,7 +73,11 @@ fn section(
     let names: Vec<&str> = headings.iter().map(|(_, heading)| heading.as_str()).collect();
     let name = if names.is_empty() { stem(path).to_owned() } else { names.join(" › ") };
     let whole = lines[start..end].join("\n");
-    let parts = if is_long(&whole, MOST_TOKENS) { pack(lines, &paragraphs(lines, fenced, (start, end)), PART_TOKENS) } else { vec![(start, end)] };
+    let parts = if is_long(&whole, MOST_TOKENS) {
+        pack(lines, &paragraphs(lines, fenced, (start, end)), PART_TOKENS)
+    } else {
+        vec![(start, end)]
+    };
     for (index, &(from, to)) in parts.iter().enumerate() {
         let mut words = words(lines, fenced, (from.max(first_text), to));
         words.title = names.last().map_or_else(|| stem(path).replace(['_', '-'], " "), |title| (*title).to_owned());

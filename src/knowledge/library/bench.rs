@@ -80,7 +80,9 @@ pub fn questions(file: &Path) -> Result<Vec<Question>, KnowledgeError> {
     let failed = |why: String| KnowledgeError::Folder { path: file.to_owned(), why };
     let text = std::fs::read_to_string(file).map_err(|error| failed(error.to_string()))?;
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-    lines.map(|(at, line)| serde_json::from_str(line).map_err(|error| failed(format!("line {}: {error}", at + 1)))).collect()
+    lines
+        .map(|(at, line)| serde_json::from_str(line).map_err(|error| failed(format!("line {}: {error}", at + 1))))
+        .collect()
 }
 
 /// Searches for every question and counts.
@@ -91,7 +93,7 @@ pub fn measure(library: &Library, questions: &[Question]) -> Result<Figures, Kno
     let mut figures = Figures { questions: questions.len(), ..Figures::default() };
     let mut times = Vec::new();
     let wide = RetrievalOptions { top: 50, kind: None, budget: None, whole_files: false };
-    let real = RetrievalOptions { budget: None, ..RetrievalOptions::default() };
+    let real = RetrievalOptions::default();
     for question in questions {
         let started = Instant::now();
         let hits = library.retrieve(&question.question, &real)?.hits;
@@ -101,8 +103,13 @@ pub fn measure(library: &Library, questions: &[Question]) -> Result<Figures, Kno
     }
     let share = |value: &mut f64, of: usize| *value /= of.max(1) as f64;
     for value in [
-        &mut figures.recall_at_1, &mut figures.recall_at_5, &mut figures.recall_at_10, &mut figures.mrr,
-        &mut figures.answerable_at_10, &mut figures.recall_within_16000, &mut figures.answerable_within_16000,
+        &mut figures.recall_at_1,
+        &mut figures.recall_at_5,
+        &mut figures.recall_at_10,
+        &mut figures.mrr,
+        &mut figures.answerable_at_10,
+        &mut figures.recall_within_16000,
+        &mut figures.answerable_within_16000,
     ] {
         share(value, questions.len());
     }
@@ -158,7 +165,8 @@ fn holds(hit: &Hit, gold: &Gold) -> bool {
     if hit.path != gold.path {
         return false;
     }
-    let lines = if gold.definition_lines.is_empty() { std::slice::from_ref(&gold.line) } else { &gold.definition_lines };
+    let lines =
+        if gold.definition_lines.is_empty() { std::slice::from_ref(&gold.line) } else { &gold.definition_lines };
     let here = lines.iter().any(|line| (hit.start_line..=hit.end_line).contains(line));
     here || gold.heading.as_deref().is_some_and(|heading| hit.name.rsplit(" › ").next() == Some(heading))
 }
@@ -166,8 +174,12 @@ fn holds(hit: &Hit, gold: &Gold) -> bool {
 /// Whether a text has, of each entry, one of its alternatives; by the last part of a dotted name.
 fn names_all(text: &str, wanted: &[String]) -> bool {
     let text = text.to_lowercase();
-    wanted.iter().all(|entry| entry.split('|').any(|name| text.contains(name.trim().to_lowercase().as_str())
-        || name.rsplit('.').next().is_some_and(|last| name.contains('.') && text.contains(&last.to_lowercase()))))
+    wanted.iter().all(|entry| {
+        entry.split('|').any(|name| {
+            text.contains(name.trim().to_lowercase().as_str())
+                || name.rsplit('.').next().is_some_and(|last| name.contains('.') && text.contains(&last.to_lowercase()))
+        })
+    })
 }
 
 /// What each part of the ranking adds: the figures with it taken away. Reads the sources again for the cut of identifiers.
@@ -193,7 +205,8 @@ pub fn parts(data_folder: &Path, questions: &[Question]) -> Result<Vec<(&'static
     let connection = store::open(&Library::file(data_folder))?;
     let sources = {
         let mut statement = connection.prepare("SELECT root, kind FROM source ORDER BY id")?;
-        let rows = statement.query_map([], |row| Ok(NewSource { root: PathBuf::from(row.get::<_, String>(0)?), kind: row.get(1)? }))?;
+        let rows = statement
+            .query_map([], |row| Ok(NewSource { root: PathBuf::from(row.get::<_, String>(0)?), kind: row.get(1)? }))?;
         rows.collect::<Result<Vec<_>, _>>()?
     };
     let rules = SourceRules::open(Some(data_folder))?;

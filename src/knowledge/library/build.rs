@@ -37,7 +37,7 @@ pub struct IndexReport {
     pub removed: usize,
     /// Files that were read and cut.
     pub changed: usize,
-    /// Controls, those with a label, those linked to an API.
+    /// Controls: all, those with a label, those linked to an API.
     pub controls: [usize; 3],
     pub seconds: f64,
 }
@@ -93,19 +93,21 @@ pub fn refresh(
 }
 
 fn count(connection: &Connection, report: &mut IndexReport) -> Result<(), KnowledgeError> {
-    let number = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0)).map(|n| usize::try_from(n).unwrap_or(0));
+    let number =
+        |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0)).map(|n| usize::try_from(n).unwrap_or(0));
     report.files = number("SELECT count(*) FROM file")?;
     report.chunks = number("SELECT count(*) FROM chunk")?;
     report.controls = [
         number("SELECT count(*) FROM control")?,
         number("SELECT count(*) FROM control WHERE label <> ''")?,
-        number("SELECT count(*) FROM control WHERE calls <> '[]' AND label <> ''")?,
+        number("SELECT count(*) FROM control WHERE calls <> '[]'")?,
     ];
     Ok(())
 }
 
 fn add_source(connection: &Connection, source: &NewSource) -> Result<(), KnowledgeError> {
-    let unreadable = |error: std::io::Error| KnowledgeError::Folder { path: source.root.clone(), why: error.to_string() };
+    let unreadable =
+        |error: std::io::Error| KnowledgeError::Folder { path: source.root.clone(), why: error.to_string() };
     let root = source.root.canonicalize().map_err(unreadable)?;
     std::fs::read_dir(&root).map_err(unreadable)?;
     let shown_root = root.to_string_lossy().into_owned();
@@ -127,14 +129,23 @@ fn add_source(connection: &Connection, source: &NewSource) -> Result<(), Knowled
     } else {
         format!("{name}/")
     };
-    let taken = |prefix: &str| connection.query_row("SELECT count(*) FROM source WHERE prefix = ?1", [prefix], |row| row.get::<_, i64>(0));
+    let taken = |prefix: &str| {
+        connection.query_row("SELECT count(*) FROM source WHERE prefix = ?1", [prefix], |row| row.get::<_, i64>(0))
+    };
     let mut free = prefix.clone();
     let mut number = 1;
     while taken(&free)? > 0 {
         number += 1;
-        free = if prefix.is_empty() { format!("{name}-{number}/") } else { format!("{}-{number}/", prefix.trim_end_matches('/')) };
+        free = if prefix.is_empty() {
+            format!("{name}-{number}/")
+        } else {
+            format!("{}-{number}/", prefix.trim_end_matches('/'))
+        };
     }
-    connection.execute("INSERT INTO source (root, prefix, kind) VALUES (?1, ?2, ?3)", params![shown_root, free, source.kind])?;
+    connection.execute(
+        "INSERT INTO source (root, prefix, kind) VALUES (?1, ?2, ?3)",
+        params![shown_root, free, source.kind],
+    )?;
     Ok(())
 }
 
@@ -162,7 +173,11 @@ struct Known {
 }
 
 impl Build<'_> {
-    fn all_sources(&mut self, report: &mut IndexReport, progress: &mut dyn FnMut(usize, usize)) -> Result<(), KnowledgeError> {
+    fn all_sources(
+        &mut self,
+        report: &mut IndexReport,
+        progress: &mut dyn FnMut(usize, usize),
+    ) -> Result<(), KnowledgeError> {
         let mut statement = self.transaction.prepare("SELECT id, root, prefix, kind FROM source ORDER BY id")?;
         let sources = statement
             .query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?
@@ -188,18 +203,29 @@ impl Build<'_> {
     }
 
     fn known_files(&self, source: i64) -> Result<HashMap<String, Known>, KnowledgeError> {
-        let mut statement = self.transaction.prepare("SELECT path, id, kind, size, mtime, hash FROM file WHERE source = ?1")?;
+        let mut statement =
+            self.transaction.prepare("SELECT path, id, kind, size, mtime, hash FROM file WHERE source = ?1")?;
         let rows = statement.query_map([source], |row| {
-            let known = Known { id: row.get(1)?, kind: row.get(2)?, size: row.get(3)?, mtime: row.get(4)?, hash: row.get(5)? };
+            let known =
+                Known { id: row.get(1)?, kind: row.get(2)?, size: row.get(3)?, mtime: row.get(4)?, hash: row.get(5)? };
             Ok((row.get(0)?, known))
         })?;
         Ok(rows.collect::<Result<HashMap<_, _>, _>>()?)
     }
 
     /// Takes a file in when it changed; tells whether it did.
-    fn file(&mut self, source: i64, root: &Path, prefix: &str, file: &Found, before: Option<Known>) -> Result<bool, KnowledgeError> {
+    fn file(
+        &mut self,
+        source: i64,
+        root: &Path,
+        prefix: &str,
+        file: &Found,
+        before: Option<Known>,
+    ) -> Result<bool, KnowledgeError> {
         let same_kind = before.as_ref().is_some_and(|known| known.kind == file.kind);
-        if let Some(known) = before.as_ref().filter(|known| same_kind && known.size == file.size && known.mtime == file.mtime) {
+        if let Some(known) =
+            before.as_ref().filter(|known| same_kind && known.size == file.size && known.mtime == file.mtime)
+        {
             tracing::trace!(id = known.id, "unchanged");
             return Ok(false);
         }
@@ -211,7 +237,10 @@ impl Build<'_> {
         };
         let hash = Sha256::digest(text.as_bytes()).to_vec();
         if let Some(known) = before.as_ref().filter(|known| same_kind && known.hash == hash) {
-            self.transaction.execute("UPDATE file SET size = ?1, mtime = ?2 WHERE id = ?3", params![file.size, file.mtime, known.id])?;
+            self.transaction.execute(
+                "UPDATE file SET size = ?1, mtime = ?2 WHERE id = ?3",
+                params![file.size, file.mtime, known.id],
+            )?;
             return Ok(false);
         }
         if let Some(known) = before {
@@ -239,13 +268,23 @@ impl Build<'_> {
         let bag = Bag { fields: fields.into() };
         let hash = Sha256::digest(passage.text.as_bytes()).to_vec();
         let lines = (i64::try_from(passage.start_line).unwrap_or(0), i64::try_from(passage.end_line).unwrap_or(0));
-        self.transaction.prepare_cached(
-            "INSERT INTO chunk (file, kind, language, name, start_line, end_line, text, declares, hash, words)
+        self.transaction
+            .prepare_cached(
+                "INSERT INTO chunk (file, kind, language, name, start_line, end_line, text, declares, hash, words)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
-        )?.execute(params![
-            file, kind, passage.language, passage.name, lines.0, lines.1, passage.text,
-            passage.declares.join(" "), hash, encode(&bag)
-        ])?;
+            )?
+            .execute(params![
+                file,
+                kind,
+                passage.language,
+                passage.name,
+                lines.0,
+                lines.1,
+                passage.text,
+                passage.declares.join(" "),
+                hash,
+                encode(&bag)
+            ])?;
         Ok(())
     }
 
@@ -279,8 +318,16 @@ impl Build<'_> {
                 let calls = serde_json::to_string(&control.calls).unwrap_or_else(|_| "[]".into());
                 let line = i64::try_from(control.line).unwrap_or(0);
                 row.execute(params![
-                    control.path, line, control.object, control.class, control.label, control.tooltip, control.group,
-                    control.signal, control.handler, calls
+                    control.path,
+                    line,
+                    control.object,
+                    control.class,
+                    control.label,
+                    control.tooltip,
+                    control.group,
+                    control.signal,
+                    control.handler,
+                    calls
                 ])?;
                 if !control.label.is_empty() || !control.tooltip.is_empty() {
                     for call in &control.calls {
@@ -292,7 +339,8 @@ impl Build<'_> {
         let mut lent: BTreeMap<i64, String> = BTreeMap::new();
         let mut declared: HashMap<String, Vec<i64>> = HashMap::new();
         {
-            let mut statement = self.transaction.prepare("SELECT id, declares FROM chunk WHERE language IN ('cpp', 'python')")?;
+            let mut statement =
+                self.transaction.prepare("SELECT id, declares FROM chunk WHERE language IN ('cpp', 'python')")?;
             let rows = statement.query_map([], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?)))?;
             for row in rows {
                 let (id, names) = row?;
@@ -316,19 +364,22 @@ impl Build<'_> {
             // A word that many controls say counts once: the field tells what is there, not how often.
             let unique: Vec<&str> = words.split_whitespace().filter(|word| seen.insert(word.to_lowercase())).collect();
             let bag = Bag { fields: vec![self.count_words(&unique.join(" "))] };
-            self.transaction.prepare_cached("INSERT INTO lent (chunk, words) VALUES (?1, ?2)")?.execute(params![chunk, encode(&bag)])?;
+            self.transaction
+                .prepare_cached("INSERT INTO lent (chunk, words) VALUES (?1, ?2)")?
+                .execute(params![chunk, encode(&bag)])?;
         }
         Ok(())
     }
 
     fn controls(&self) -> Result<Vec<Control>, KnowledgeError> {
-        let mut statement = self.transaction.prepare("SELECT shown, facts FROM file WHERE facts IS NOT NULL ORDER BY source, path")?;
+        let mut statement =
+            self.transaction.prepare("SELECT shown, facts FROM file WHERE facts IS NOT NULL ORDER BY source, path")?;
         let rows = statement.query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)))?;
         let mut files = Vec::new();
         for row in rows {
             let (shown, text) = row?;
-            let facts: Facts =
-                serde_json::from_str(&text).map_err(|error| KnowledgeError::Data { file: "facts", why: error.to_string() })?;
+            let facts: Facts = serde_json::from_str(&text)
+                .map_err(|error| KnowledgeError::Data { file: "facts", why: error.to_string() })?;
             files.push((shown, facts));
         }
         Ok(join(&files))
@@ -356,7 +407,14 @@ fn read_text(path: &Path) -> Option<String> {
 }
 
 /// All files below a folder that are knowledge, sorted. Links are not followed: they lead out, or in circles.
-fn walk(root: &Path, below: &str, rules: &SourceRules, kind: Option<&str>, found: &mut Vec<Found>, depth: usize) -> Result<(), KnowledgeError> {
+fn walk(
+    root: &Path,
+    below: &str,
+    rules: &SourceRules,
+    kind: Option<&str>,
+    found: &mut Vec<Found>,
+    depth: usize,
+) -> Result<(), KnowledgeError> {
     if depth > MOST_DEPTH {
         return Ok(());
     }

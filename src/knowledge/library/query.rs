@@ -82,7 +82,8 @@ impl Vocabulary {
             term.weight *= ranking.quoted;
         }
         if ranking.joined > 0.0 && ranking.split_identifiers {
-            for (group, joined) in joined(text, &self.stop).into_iter().filter(|word| !words.contains(word)).enumerate() {
+            for (group, joined) in joined(text, &self.stop).into_iter().filter(|word| !words.contains(word)).enumerate()
+            {
                 terms.push(QueryTerm { text: joined, weight: ranking.joined, group: words.len() + group });
             }
         }
@@ -107,7 +108,8 @@ fn joined(text: &str, stop: &std::collections::HashSet<String>) -> Vec<String> {
         .split(|c: char| c.is_whitespace() || matches!(c, ',' | '.' | ';' | '?' | '!' | '(' | ')' | ':' | '/'))
         .map(|word| word.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase())
         .collect();
-    let tells = |word: &String| word.len() > 1 && word.chars().all(char::is_alphanumeric) && !stop.contains(&root(word));
+    let tells =
+        |word: &String| word.len() > 1 && word.chars().all(char::is_alphanumeric) && !stop.contains(&root(word));
     let pairs = plain.windows(2).filter(|pair| pair.iter().all(tells)).map(|pair| root(&pair.concat()));
     let triples = plain.windows(3).filter(|three| three.iter().all(tells)).map(|three| root(&three.concat()));
     let mut found: Vec<String> = Vec::new();
@@ -159,8 +161,11 @@ pub fn parts(message: &str) -> Vec<String> {
             }
         }
     }
-    let mut parts: Vec<String> =
-        parts.into_iter().map(|part| part.trim().to_owned()).filter(|part| part.split_whitespace().count() > 1).collect();
+    let mut parts: Vec<String> = parts
+        .into_iter()
+        .map(|part| part.trim().to_owned())
+        .filter(|part| part.split_whitespace().count() > 1)
+        .collect();
     if parts.is_empty() || parts.len() == 1 {
         return vec![message.to_owned()];
     }
@@ -203,7 +208,8 @@ mod tests {
     #[test]
     fn words_of_people_lead_to_words_of_slicer() {
         let vocabulary = Vocabulary::open(None).expect("table");
-        let ranking: Ranking = toml::from_str(crate::resources::text("knowledge/ranking.toml").unwrap_or_default()).expect("figures");
+        let ranking: Ranking =
+            toml::from_str(crate::resources::text("knowledge/ranking.toml").unwrap_or_default()).expect("figures");
         let terms = vocabulary.query("How do I delete the landmark?", &ranking);
         let said = terms.iter().find(|term| term.text == root("landmark")).expect("said");
         let meant = terms.iter().find(|term| term.text == root("markups")).expect("meant");

@@ -110,7 +110,10 @@ impl Lexical {
             touched.clear();
             let mut rarity = 0.0f64;
             for term in query.iter().filter(|term| term.group == group) {
-                let Some(list) = self.terms.get(&term.text).and_then(|number| self.postings.get(*number as usize)) else { continue };
+                let Some(list) = self.terms.get(&term.text).and_then(|number| self.postings.get(*number as usize))
+                else {
+                    continue;
+                };
                 let idf = self.idf(list.len());
                 if term.weight >= 1.0 || rarity == 0.0 {
                     rarity = rarity.max(idf * term.weight);
@@ -150,6 +153,11 @@ impl Lexical {
         ranked.sort_by(order);
         ranked.truncate(top);
         ranked
+    }
+
+    /// Weight of a document's kind.
+    pub fn weight(&self, document: u32) -> f64 {
+        self.weights.get(document as usize).copied().unwrap_or(1.0)
     }
 
     fn idf(&self, documents: usize) -> f64 {
@@ -230,8 +238,12 @@ mod tests {
     #[test]
     fn titles_kinds_and_stand_ins_weigh_as_told() {
         let terms: HashMap<String, u32> = [("a", 0), ("b", 1), ("c", 2)].map(|(t, n)| (t.to_owned(), n)).into();
-        let documents =
-            [(bag(&[0], &[2, 2]), 1.0), (bag(&[2], &[0, 2]), 1.0), (bag(&[0], &[2, 2]), 1.3), (bag(&[1], &[2, 2]), 1.0)];
+        let documents = [
+            (bag(&[0], &[2, 2]), 1.0),
+            (bag(&[2], &[0, 2]), 1.0),
+            (bag(&[0], &[2, 2]), 1.3),
+            (bag(&[1], &[2, 2]), 1.0),
+        ];
         let index = Lexical::new(terms, &documents, &ranking());
         let order = |query: &[QueryTerm]| index.rank(query, 9, |_| true).iter().map(|(d, _)| *d).collect::<Vec<_>>();
         assert_eq!(order(&[term("a", 1.0, 0)]), [2, 0, 1]);

@@ -23,9 +23,11 @@ impl Library {
         let missing = || KnowledgeError::Missing { path: shown.to_owned(), nearest: String::new() };
         let found: Option<(String, String)> = self
             .lock()
-            .query_row("SELECT root, path FROM file JOIN source ON source.id = file.source WHERE shown = ?1", [shown], |row| {
-                Ok((row.get(0)?, row.get(1)?))
-            })
+            .query_row(
+                "SELECT root, path FROM file JOIN source ON source.id = file.source WHERE shown = ?1",
+                [shown],
+                |row| Ok((row.get(0)?, row.get(1)?)),
+            )
             .optional()?;
         let (root, path) = found.ok_or_else(missing)?;
         read_inside(Path::new(&root), &path).ok_or_else(missing)
@@ -37,7 +39,9 @@ impl Library {
     /// When SQLite fails.
     pub fn paths_like(&self, part: &str, most: usize) -> Result<Vec<String>, KnowledgeError> {
         let connection = self.lock();
-        let mut statement = connection.prepare_cached("SELECT shown FROM file WHERE instr(shown, ?1) > 0 ORDER BY length(shown), shown LIMIT ?2")?;
+        let mut statement = connection.prepare_cached(
+            "SELECT shown FROM file WHERE instr(shown, ?1) > 0 ORDER BY length(shown), shown LIMIT ?2",
+        )?;
         let rows = statement.query_map((part, i64::try_from(most).unwrap_or(10)), |row| row.get(0))?;
         Ok(rows.collect::<Result<Vec<String>, _>>()?)
     }
@@ -49,11 +53,16 @@ impl Library {
     pub fn files(&self, folder: Option<&str>) -> Result<KnowledgeFiles, KnowledgeError> {
         let rows = {
             let connection = self.lock();
-            let mut statement = connection.prepare_cached("SELECT shown, root, path FROM file JOIN source ON source.id = file.source")?;
+            let mut statement = connection
+                .prepare_cached("SELECT shown, root, path FROM file JOIN source ON source.id = file.source")?;
             let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
             rows.collect::<Result<Vec<(String, String, String)>, _>>()?
         };
-        let inside = |shown: &str| folder.is_none_or(|folder| shown == folder || shown.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/')));
+        let inside = |shown: &str| {
+            folder.is_none_or(|folder| {
+                shown == folder || shown.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
+            })
+        };
         let texts = rows
             .into_iter()
             .filter(|(shown, _, _)| inside(shown))

@@ -23,7 +23,7 @@ pub struct RetrievalOptions {
     pub kind: Option<String>,
     /// Most text in tokens; `None`: no limit.
     pub budget: Option<usize>,
-    /// Whether a file with many hits is told whole.
+    /// Whether a file with many hits is told whole, if that stays within the budget.
     pub whole_files: bool,
 }
 
@@ -68,7 +68,12 @@ impl Library {
         if subqueries.len() > 1 {
             let mut lists: Vec<Vec<u32>> = vec![ranked.iter().map(|(document, _)| *document).collect()];
             for part in &subqueries {
-                lists.push(self.ranked(part, POOL, options.kind.as_deref()).into_iter().map(|(document, _)| document).collect());
+                lists.push(
+                    self.ranked(part, POOL, options.kind.as_deref())
+                        .into_iter()
+                        .map(|(document, _)| document)
+                        .collect(),
+                );
             }
             ranked = fuse(&lists, POOL);
         }
@@ -89,10 +94,10 @@ impl Library {
                 hits.push(hit);
             }
         }
-        if options.whole_files {
-            self.whole_file(&mut hits, options.budget)?;
-        }
         if let Some(budget) = options.budget {
+            if options.whole_files {
+                self.whole_file(&mut hits, budget)?;
+            }
             within(&mut hits, budget);
         }
         for (index, hit) in hits.iter_mut().enumerate() {
@@ -110,48 +115,51 @@ impl Library {
     }
 
     /// Puts a markdown file in place of its passages when it has most of the hits and fits.
-    fn whole_file(&self, hits: &mut Vec<Hit>, budget: Option<usize>) -> Result<(), KnowledgeError> {
+    fn whole_file(&self, hits: &mut Vec<Hit>, budget: usize) -> Result<(), KnowledgeError> {
         let mut counts: HashMap<String, usize> = HashMap::new();
         for hit in hits.iter().filter(|hit| hit.path.ends_with(".md")) {
             *counts.entry(hit.path.clone()).or_default() += 1;
         }
-        let Some((path, _)) = counts.into_iter().filter(|(_, count)| *count >= WHOLE_FILE_HITS).max_by_key(|(_, count)| *count) else {
+        let Some((path, _)) =
+            counts.into_iter().filter(|(_, count)| *count >= WHOLE_FILE_HITS).max_by_key(|(_, count)| *count)
+        else {
             return Ok(());
         };
         let Ok(text) = self.read_whole(&path) else { return Ok(()) };
         let rest: usize = hits.iter().filter(|hit| hit.path != path).map(|hit| tokens_of(&hit.text)).sum();
-        if budget.is_some_and(|budget| tokens_of(&text) + rest > budget) {
+        if tokens_of(&text) + rest > budget {
             return Ok(());
         }
         let Some(first) = hits.iter().position(|hit| hit.path == path) else { return Ok(()) };
-        let whole = Hit { start_line: 1, end_line: text.lines().count(), name: path.clone(), text, ..hits[first].clone() };
+        let whole =
+            Hit { start_line: 1, end_line: text.lines().count(), name: path.clone(), text, ..hits[first].clone() };
         hits.retain(|hit| hit.path != path);
         hits.insert(first.min(hits.len()), whole);
         Ok(())
     }
 }
 
-/// Cuts a list of hits at a number of tokens; the last one is cut at a line.
+/// Keeps the hits that fit a number of tokens; the first that does not is cut at a line, and later ones may still fit.
 fn within(hits: &mut Vec<Hit>, budget: usize) {
     let mut left = budget;
-    let mut kept = 0;
-    for hit in hits.iter_mut() {
+    let mut cut = false;
+    hits.retain_mut(|hit| {
         let size = tokens_of(&hit.text);
-        if size > left {
-            let room = left * 4;
-            let end = hit.text.char_indices().map(|(at, _)| at).take_while(|at| *at <= room).last().unwrap_or(0);
-            let end = hit.text[..end].rfind('\n').unwrap_or(0);
-            if end > 200 {
-                hit.end_line = hit.start_line + hit.text[..end].matches('\n').count();
-                hit.text.truncate(end);
-                kept += 1;
-            }
-            break;
+        if size <= left {
+            left -= size;
+            return true;
         }
-        left -= size;
-        kept += 1;
-    }
-    hits.truncate(kept);
+        let room = (0..=(left * 4).min(hit.text.len())).rev().find(|at| hit.text.is_char_boundary(*at)).unwrap_or(0);
+        let end = hit.text[..room].rfind('\n').unwrap_or(0);
+        if cut || end < 200 {
+            return false;
+        }
+        cut = true;
+        hit.end_line = hit.start_line + hit.text[..end].matches('\n').count();
+        hit.text.truncate(end);
+        left -= tokens_of(&hit.text).min(left);
+        true
+    });
 }
 
 fn likeness(a: &HashSet<String>, b: &HashSet<String>) -> f64 {

@@ -12,7 +12,7 @@ use rusqlite::Connection;
 use crate::knowledge::index::KnowledgeError;
 
 /// Changes whenever files must be cut or read anew: an index of another version is made from nothing.
-pub const VERSION: i64 = 1;
+pub const VERSION: i64 = 2;
 
 const SCHEMA: &str = "
 CREATE TABLE IF NOT EXISTS source (id INTEGER PRIMARY KEY, root TEXT NOT NULL UNIQUE, prefix TEXT NOT NULL, kind TEXT);

@@ -7,14 +7,62 @@ use crate::knowledge::tokens::tokens;
 
 /// Endings that are taken off, with the least number of letters that must stay. Longest first.
 const ENDINGS: &[(&str, usize)] = &[
-    ("izations", 4), ("ization", 4), ("ations", 4), ("ation", 4), ("itions", 4), ("ition", 4), ("ments", 4),
-    ("ment", 4), ("ibility", 3), ("ability", 4), ("ility", 4), ("iously", 4), ("ities", 4), ("ically", 4), ("ity", 5), ("ible", 3), ("able", 4),
-    ("ions", 4), ("ion", 4), ("ings", 3), ("ing", 3), ("ness", 4), ("ical", 4), ("ized", 4), ("izes", 4), ("ize", 4),
-    ("ated", 4), ("ates", 4), ("ate", 4), ("ally", 4), ("ers", 5), ("er", 5), ("ors", 5), ("or", 5), ("ies", 3),
-    ("ied", 3), ("ed", 3), ("es", 4), ("ly", 4), ("al", 5), ("ic", 5), ("s", 3),
+    ("izations", 4),
+    ("ization", 4),
+    ("ations", 4),
+    ("ation", 4),
+    ("itions", 4),
+    ("ition", 4),
+    ("ments", 4),
+    ("ment", 4),
+    ("ibility", 3),
+    ("ability", 4),
+    ("ility", 4),
+    ("iously", 4),
+    ("ities", 4),
+    ("ically", 4),
+    ("ity", 5),
+    ("ible", 3),
+    ("able", 4),
+    ("ions", 4),
+    ("ion", 4),
+    ("ings", 3),
+    ("ing", 3),
+    ("ness", 4),
+    ("ical", 4),
+    ("ized", 4),
+    ("izes", 4),
+    ("ize", 4),
+    ("ated", 4),
+    ("ates", 4),
+    ("ate", 4),
+    ("ally", 4),
+    ("ers", 5),
+    ("er", 5),
+    ("ors", 5),
+    ("or", 5),
+    ("ed", 3),
+    ("es", 4),
+    ("ly", 4),
+    ("al", 5),
+    ("ic", 5),
+    ("s", 3),
 ];
 /// Words whose root would meet another word's.
-const KEPT: &[&str] = &["slicer", "parameter", "always", "series", "axis", "canvas", "process", "class", "bias", "status", "address", "access"];
+const KEPT: &[&str] = &[
+    "slicer",
+    "parameter",
+    "always",
+    "series",
+    "axis",
+    "canvas",
+    "process",
+    "class",
+    "bias",
+    "status",
+    "address",
+    "access",
+];
 
 /// The roots of all tokens of a text, in order.
 pub fn roots(text: &str) -> Vec<String> {
@@ -29,7 +77,11 @@ pub fn plain_roots(text: &str) -> Vec<String> {
 
 /// The root of one lower-case word.
 pub fn root(word: &str) -> String {
-    if !word.is_ascii() || word.len() < 4 || KEPT.contains(&word) || word.bytes().any(|b| b.is_ascii_digit() || b == b'_') {
+    if !word.is_ascii()
+        || word.len() < 4
+        || KEPT.contains(&word)
+        || word.bytes().any(|b| b.is_ascii_digit() || b == b'_')
+    {
         return word.to_owned();
     }
     let mut stem = word;

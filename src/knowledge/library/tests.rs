@@ -8,11 +8,26 @@ use super::*;
 fn tree() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("folder");
     let files = [
-        ("Docs/developer_guide/script_repository/views.md", "# Views\n\n## Hide the ruler\n\nTake the ruler off a view.\n\n```python\nview.SetRulerType(0)\n```\n\n## Show markers\n\nOrientation markers.\n\n```python\nview.SetMarkerType(1)\n```\n"),
-        ("Libs/MRML/Core/vtkMRMLThingNode.h", "/// A thing.\nclass vtkMRMLThingNode\n{\npublic:\n  /// Amount in mm.\n  vtkSetMacro(Amount, double);\n  vtkGetMacro(Amount, double);\n};\n"),
-        ("Base/Python/slicer/util.py", "def loadThing(path):\n    \"\"\"Load a thing from a file.\"\"\"\n    return path\n"),
-        ("Modules/Loadable/Things/Resources/UI/qThing.ui", "<ui><class>qThing</class><widget class=\"QWidget\" name=\"qThing\"><widget class=\"QSlider\" name=\"Slider\"><property name=\"toolTip\"><string>Wobbliness of the jelly</string></property></widget></widget></ui>"),
-        ("Modules/Loadable/Things/qThing.cxx", "#include \"ui_qThing.h\"\nvoid qThing::setup()\n{\n  connect(d->Slider, SIGNAL(valueChanged(double)), this, SLOT(onSlide()));\n}\nvoid qThing::onSlide()\n{\n  d->Node->SetAmount(1);\n}\n"),
+        (
+            "Docs/developer_guide/script_repository/views.md",
+            "# Views\n\n## Hide the ruler\n\nTake the ruler off a view.\n\n```python\nview.SetRulerType(0)\n```\n\n## Show markers\n\nOrientation markers.\n\n```python\nview.SetMarkerType(1)\n```\n",
+        ),
+        (
+            "Libs/MRML/Core/vtkMRMLThingNode.h",
+            "/// A thing.\nclass vtkMRMLThingNode\n{\npublic:\n  /// Amount in mm.\n  vtkSetMacro(Amount, double);\n  vtkGetMacro(Amount, double);\n};\n",
+        ),
+        (
+            "Base/Python/slicer/util.py",
+            "def loadThing(path):\n    \"\"\"Load a thing from a file.\"\"\"\n    return path\n",
+        ),
+        (
+            "Modules/Loadable/Things/Resources/UI/qThing.ui",
+            "<ui><class>qThing</class><widget class=\"QWidget\" name=\"qThing\"><widget class=\"QSlider\" name=\"Slider\"><property name=\"toolTip\"><string>Wobbliness of the jelly</string></property></widget></widget></ui>",
+        ),
+        (
+            "Modules/Loadable/Things/qThing.cxx",
+            "#include \"ui_qThing.h\"\nvoid qThing::setup()\n{\n  connect(d->Slider, SIGNAL(valueChanged(double)), this, SLOT(onSlide()));\n}\nvoid qThing::onSlide()\n{\n  d->Node->SetAmount(1);\n}\n",
+        ),
     ];
     for (path, text) in files {
         let path = folder.path().join(path);
@@ -37,7 +52,7 @@ fn requests_find_their_place() {
     let (data, tree) = (tempfile::tempdir().expect("data"), tree());
     assert!(Library::open(data.path()).expect("open").is_none(), "an index out of nothing");
     let report = refresh(data.path(), tree.path());
-    assert_eq!((report.files, report.controls), (5, [1, 0, 0]));
+    assert_eq!((report.files, report.controls), (5, [1, 0, 1]));
     let library = Library::open(data.path()).expect("open").expect("library");
     assert_eq!(best(&library, "take away the rulers"), "Views › Hide the ruler");
     assert_eq!(best(&library, "SetAmount"), "vtkMRMLThingNode › SetAmount, GetAmount");
@@ -92,7 +107,13 @@ fn nothing_outside_the_sources_is_read() {
     std::os::unix::fs::symlink(data.path(), tree.path().join("Base/Python/slicer/folder")).expect("link");
     refresh(data.path(), tree.path());
     let library = Library::open(data.path()).expect("open").expect("library");
-    for path in ["Base/Python/slicer/link.py", "Base/Python/slicer/folder/secret.py", "../secret.py", "/etc/passwd", "Base/../../x"] {
+    for path in [
+        "Base/Python/slicer/link.py",
+        "Base/Python/slicer/folder/secret.py",
+        "../secret.py",
+        "/etc/passwd",
+        "Base/../../x",
+    ] {
         assert!(library.read_whole(path).is_err(), "{path}");
     }
     assert!(library.read_whole("Base/Python/slicer/util.py").expect("read").contains("loadThing"));
@@ -128,7 +149,11 @@ fn a_dense_ranking_joins_in() {
 #[test]
 fn text_stays_within_its_limit() {
     let (data, tree) = (tempfile::tempdir().expect("data"), tree());
-    let long = format!("# Page\n\n## Ruler one\n\n{}\n\n## Ruler two\n\n{}\n", "ruler word\n".repeat(100), "ruler other\n".repeat(120));
+    let long = format!(
+        "# Page\n\n## Ruler one\n\n{}\n\n## Ruler two\n\n{}\n",
+        "ruler word\n".repeat(100),
+        "ruler other\n".repeat(120)
+    );
     fs::write(tree.path().join("Docs/developer_guide/script_repository/long.md"), long).expect("file");
     refresh(data.path(), tree.path());
     let library = Library::open(data.path()).expect("open").expect("library");
