@@ -22,6 +22,10 @@ pub struct Ranking {
     pub joined: f64,
     pub quoted: f64,
     pub per_name: usize,
+    /// Places kept for declarations, and the kinds that declare.
+    pub declarations: usize,
+    pub declaring_kinds: Vec<String>,
+    pub places: usize,
     pub use_ui: bool,
     pub use_synonyms: bool,
     pub split_identifiers: bool,

@@ -7,7 +7,7 @@ use crate::knowledge::cut::tokens_of;
 use crate::knowledge::index::{Hit, KnowledgeError};
 
 /// What is looked at of each ranking.
-const POOL: usize = 50;
+const POOL: usize = 200;
 /// The constant of reciprocal rank: large enough that the first places do not decide alone.
 const FUSION: f64 = 60.0;
 /// A markdown file with so many hits is told whole, if it fits.
@@ -79,7 +79,7 @@ impl Library {
         }
         let mut hits: Vec<Hit> = Vec::new();
         let mut bags: Vec<HashSet<String>> = Vec::new();
-        for (document, score) in ranked {
+        for (document, score) in self.with_declarations(ranked) {
             if hits.len() >= options.top {
                 break;
             }
@@ -112,6 +112,32 @@ impl Library {
         kinds.sort_unstable();
         coverage.extend(kinds.iter().map(|(kind, count)| format!("found: {count} of kind {kind}")));
         Ok(Retrieval { subqueries, hits, recipes: Vec::new(), coverage })
+    }
+
+    /// The ranking with enough declarations in its first places: the best ones that stand further down take the last of
+    /// those places.
+    fn with_declarations(&self, mut ranked: Vec<(u32, f64)>) -> Vec<(u32, f64)> {
+        let (places, wanted) = (self.ranking.places, self.ranking.declarations);
+        let declares = |document: u32| {
+            self.documents
+                .get(document as usize)
+                .is_some_and(|known| self.ranking.declaring_kinds.contains(&known.kind))
+        };
+        let mut first: Vec<(u32, f64)> = ranked.drain(..places.min(ranked.len())).collect();
+        let mut have = first.iter().filter(|(document, _)| declares(*document)).count();
+        let mut at = first.len();
+        while have < wanted && at > 0 {
+            let Some(next) = ranked.iter().position(|(document, _)| declares(*document)) else { break };
+            // The last place that holds no declaration makes room.
+            let Some(place) = (0..at).rev().find(|place| !declares(first[*place].0)) else { break };
+            let better = ranked.remove(next);
+            let moved = std::mem::replace(&mut first[place], better);
+            ranked.insert(0, moved);
+            at = place;
+            have += 1;
+        }
+        first.extend(ranked);
+        first
     }
 
     /// Puts a markdown file in place of its passages when it has most of the hits and fits.

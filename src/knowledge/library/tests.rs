@@ -81,6 +81,19 @@ fn only_changes_are_read() {
     assert_eq!(best(&library, "ruler"), "");
 }
 
+/// Protects a person's list of folders: an index of another version is made anew from them, unasked for.
+#[test]
+fn another_version_keeps_the_sources() {
+    let (data, tree) = (tempfile::tempdir().expect("data"), tree());
+    let first = refresh(data.path(), tree.path());
+    let connection = store::open(&Library::file(data.path())).expect("open");
+    connection.pragma_update(None, "user_version", store::VERSION + 1).expect("version");
+    drop(connection);
+    assert!(Library::open(data.path()).expect("open").is_none(), "passages of another version were used");
+    let again = Library::refresh(data.path(), &[], false, &mut |_, _| {}).expect("refresh");
+    assert_eq!((again.files, again.chunks), (first.files, first.chunks));
+}
+
 /// Protects the old index against a refresh that does not come to its end.
 #[test]
 fn a_refresh_that_fails_leaves_the_old_index() {
@@ -143,6 +156,27 @@ fn a_dense_ranking_joins_in() {
     let id = library.documents.iter().find(|document| document.kind == "python_api").expect("passage").id;
     let library = library.with_dense(Box::new(Fixed(id)));
     assert_eq!(best(&library, "unheard-of words"), "util › loadThing");
+}
+
+/// Protects the places of declarations: examples that say the same words cannot take all of them.
+#[test]
+fn declarations_keep_their_places() {
+    let (data, tree) = (tempfile::tempdir().expect("data"), tree());
+    let sections: String = (0..20)
+        .map(|n| format!("## Load thing {n}\n\nLoad a thing from a file, way {n} of {}.\n\n", "x".repeat(n + 1)))
+        .collect();
+    fs::write(tree.path().join("Docs/developer_guide/script_repository/load.md"), format!("# Load\n\n{sections}"))
+        .expect("file");
+    refresh(data.path(), tree.path());
+    let library = Library::open(data.path()).expect("open").expect("library");
+    let options = RetrievalOptions { whole_files: false, ..RetrievalOptions::default() };
+    let hits = library.retrieve("load thing from file", &options).expect("search").hits;
+    assert_eq!((hits.len(), hits[0].kind.as_str()), (10, "doc_example"));
+    assert!(
+        hits.iter().any(|hit| hit.kind == "python_api"),
+        "{:?}",
+        hits.iter().map(|hit| &hit.name).collect::<Vec<_>>()
+    );
 }
 
 /// Protects the limit on text.
