@@ -105,7 +105,7 @@ impl Knowledge {
     /// When the pattern is not one, the path leads outside, or an index fails.
     pub fn grep(&self, pattern: &str, path: Option<&str>, context: usize) -> Result<GrepReport, KnowledgeError> {
         let Some(library) = &self.library else { return self.files.grep(pattern, path, context) };
-        let clean = path.map(files::checked).transpose()?;
+        let clean = path.map(files::checked).transpose()?.filter(|path| !path.is_empty() && path != ".");
         let recipes_only = clean.as_deref().is_some_and(|path| self.files.paths().any(|known| known.starts_with(path)));
         if recipes_only {
             return self.files.grep(pattern, clean.as_deref(), context);
@@ -143,6 +143,16 @@ impl Knowledge {
     /// When the index fails.
     pub fn symbol(&self, name: &str, top: usize) -> Result<Vec<Hit>, KnowledgeError> {
         self.library.as_ref().map_or_else(|| Ok(Vec::new()), |library| library.symbol(name, top))
+    }
+
+    /// What a long file has on a matter: its best sections, and the list of all. `None` when the file is not indexed as
+    /// passages, or short enough to be read whole.
+    ///
+    /// # Errors
+    /// When the path leads outside, or the index fails.
+    pub fn read_sections(&self, path: &str, query: &str) -> Result<Option<String>, KnowledgeError> {
+        let clean = files::checked(path)?;
+        self.library.as_ref().map_or(Ok(None), |library| library.sections_on(&clean, query))
     }
 
     /// The controls whose words fit best; none without a library.
