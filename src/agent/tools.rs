@@ -57,8 +57,8 @@ pub fn definitions(with_slicer: bool, with_library: bool) -> Vec<ToolDefinition>
         ),
         define(
             "ReadFile",
-            "Reads one knowledge file by the path that a search gave.",
-            json!({"path": {"type": "string"}, "first_line": {"type": "integer", "minimum": 1, "default": 1}}),
+            "Reads one knowledge file by the path that a search gave. With `query`, of a long file only what fits.",
+            json!({"path": {"type": "string"}, "query": {"type": "string"}, "first_line": {"type": "integer", "minimum": 1, "default": 1}}),
             &["path"],
         ),
     ];
@@ -206,6 +206,12 @@ impl<'a> Tools<'a> {
     fn read(&self, arguments: &Value) -> Result<Answer, String> {
         let path = text_argument(arguments, "path")?;
         let first_line = arguments["first_line"].as_u64().unwrap_or(1).max(1) as usize;
+        if let Some(query) = arguments["query"].as_str()
+            && first_line == 1
+            && let Some(text) = self.knowledge.read_sections(path, query).map_err(|error| error.to_string())?
+        {
+            return Ok(("the sections that fit".into(), text, None));
+        }
         let text = self.knowledge.read_file(path, first_line).map_err(|error| error.to_string())?;
         Ok((format!("{} lines", text.lines().count()), text, None))
     }

@@ -53,7 +53,7 @@ pub fn run(arguments: &Arguments, paths: &Paths, console: Console) -> Outcome {
     } else {
         let [controls, labelled, linked] = report.controls;
         console::print_text(&format!(
-            "{} files, {} passages, {controls} controls ({labelled} with a label, {linked} of them linked to an API); \
+            "{} files, {} passages, {controls} controls ({labelled} with a label, {linked} linked to an API); \
              {} files read, {} removed; {:.1} s, {:.1} MB",
             report.files,
             report.chunks,

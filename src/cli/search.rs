@@ -30,12 +30,11 @@ pub fn run(arguments: &Arguments, paths: &Paths) -> Outcome {
     let (recipes, _) = RecipeBook::open(Some(paths.data())).map_err(|error| anyhow::anyhow!(error))?;
     let knowledge = Knowledge::open(recipes.recipes(), paths.data()).map_err(|error| anyhow::anyhow!(error))?;
     let started = Instant::now();
-    let options = RetrievalOptions {
-        top: arguments.top as usize,
-        kind: arguments.kind.clone(),
-        budget: None,
-        ..RetrievalOptions::default()
-    };
+    let usual = RetrievalOptions::default();
+    let top = arguments.top as usize;
+    // Whoever asks for more passages than a turn gets also gets the room for them.
+    let budget = usual.budget.map(|budget| budget * top.div_ceil(usual.top));
+    let options = RetrievalOptions { top, kind: arguments.kind.clone(), budget, ..usual };
     let found = knowledge.retrieve(&arguments.text, &options).map_err(|error| anyhow::anyhow!(error))?;
     let ms = started.elapsed().as_secs_f64() * 1000.0;
     if arguments.json {

@@ -23,6 +23,8 @@ pub use recipe::{Recipe, RecipeError, Risk, Slot, SlotKind};
 
 /// Recipes that go with a request beside the passages of the library.
 const RECIPES_BESIDE: usize = 3;
+/// Share of the words of a request that a recipe must have to go beside, as a fraction.
+const RECIPE_WORDS: (usize, usize) = (3, 5);
 
 /// Everything that a turn can look up: the index to search, and the files to read.
 pub struct Knowledge {
@@ -80,7 +82,14 @@ impl Knowledge {
         };
         let mut found = library.retrieve(message, options)?;
         if kind.is_none() {
-            found.recipes = self.index.search(message, RECIPES_BESIDE, None)?;
+            let wanted = tokens::query_tokens(message);
+            let mut paths = std::collections::HashSet::new();
+            let hits = self.index.search(message, RECIPES_BESIDE * 3, None)?;
+            found.recipes = hits
+                .into_iter()
+                .filter(|hit| is_about(&wanted, hit) && paths.insert(hit.path.clone()))
+                .take(RECIPES_BESIDE)
+                .collect();
         }
         Ok(found)
     }
@@ -100,7 +109,7 @@ impl Knowledge {
     /// When the pattern is not one, the path leads outside, or an index fails.
     pub fn grep(&self, pattern: &str, path: Option<&str>, context: usize) -> Result<GrepReport, KnowledgeError> {
         let Some(library) = &self.library else { return self.files.grep(pattern, path, context) };
-        let clean = path.map(files::checked).transpose()?;
+        let clean = path.map(files::checked).transpose()?.filter(|path| !path.is_empty() && path != ".");
         let recipes_only = clean.as_deref().is_some_and(|path| self.files.paths().any(|known| known.starts_with(path)));
         if recipes_only {
             return self.files.grep(pattern, clean.as_deref(), context);
@@ -140,6 +149,16 @@ impl Knowledge {
         self.library.as_ref().map_or_else(|| Ok(Vec::new()), |library| library.symbol(name, top))
     }
 
+    /// What a long file has on a matter: its best sections, and the list of all. `None` when the file is not indexed as
+    /// passages, or short enough to be read whole.
+    ///
+    /// # Errors
+    /// When the path leads outside, or the index fails.
+    pub fn read_sections(&self, path: &str, query: &str) -> Result<Option<String>, KnowledgeError> {
+        let clean = files::checked(path)?;
+        self.library.as_ref().map_or(Ok(None), |library| library.sections_on(&clean, query))
+    }
+
     /// The controls whose words fit best; none without a library.
     ///
     /// # Errors
@@ -147,6 +166,15 @@ impl Knowledge {
     pub fn controls(&self, label: &str, top: usize) -> Result<Vec<Control>, KnowledgeError> {
         self.library.as_ref().map_or_else(|| Ok(Vec::new()), |library| library.controls(label, top))
     }
+}
+
+/// Whether a recipe's passage says most of what is asked: something is always nearest, and beside the sources it need
+/// not be shown.
+fn is_about(wanted: &[String], hit: &Hit) -> bool {
+    let said: std::collections::HashSet<String> =
+        tokens::tokens(&format!("{} {}", hit.name, hit.text)).into_iter().collect();
+    let shared = wanted.iter().filter(|word| said.contains(*word)).count();
+    shared * RECIPE_WORDS.1 >= wanted.len() * RECIPE_WORDS.0
 }
 
 /// A text of the resources, the person's own in front of ours; empty when there is neither.

@@ -26,6 +26,7 @@ pattern!(
 pattern!(CONNECT_LAMBDA, r"connect\(\s*(?:\w+(?:->|\.))*(\w+)\s*,\s*&\w+::(\w+)\s*,[^;]*?\[[^\]]*\]");
 pattern!(PYTHON_NEW, r"(?m)\.?(\w+)\.(\w+)\.connect\(\s*(.+?)\)\s*$");
 pattern!(PYTHON_OLD, r#"(?m)\.?(\w+)\.connect\(\s*["'](\w+)[^"']*["']\s*,\s*(.+?)\)\s*$"#);
+pattern!(DEFAULT_ACTION, r"(\w+)->setDefaultAction\(\s*(?:\w+(?:->|\.))*(\w+)\s*\)");
 pattern!(CPP_FUNCTION, r"(?m)^[\w][\w:<>*&, \t]*?\b(\w+)::(~?\w+)\s*\(");
 pattern!(PYTHON_FUNCTION, r"(?m)^(\s*)def\s+(\w+)\s*\(");
 pattern!(PYTHON_CLASS, r"(?m)^class\s+(\w+)");
@@ -114,6 +115,8 @@ fn cpp_connections(text: &str, facts: &mut Facts) {
             calls: Vec::new(),
         }));
     }
+    // A button that shows an action does what the action does.
+    facts.aliases.extend(captures(&DEFAULT_ACTION, text).map(|found| (found[1].to_owned(), found[2].to_owned())));
     for found in captures(&CONNECT_LAMBDA, text) {
         let rest = found.get(0).map_or("", |all| text.get(all.end()..).unwrap_or(""));
         let body = rest.find("});").or_else(|| rest.find(';')).and_then(|end| rest.get(..end)).unwrap_or("");

@@ -151,7 +151,9 @@ pub(super) fn clean(text: &str) -> Option<String> {
     }
     let plain = plain.split_whitespace().collect::<Vec<_>>().join(" ");
     let plain = plain.trim_end_matches(':').trim().to_owned();
-    (!plain.is_empty()).then_some(plain)
+    // Dots that open a dialog, and names of icons, are no words.
+    let says = plain.chars().any(char::is_alphanumeric) && !plain.starts_with(":/");
+    says.then_some(plain)
 }
 
 #[cfg(test)]

@@ -93,7 +93,9 @@ fn control(path: &str, item: &Item, own: &Facts, beside: &[usize], files: &[(Str
         add(&mut control.calls, connection.handler.rsplit('.').next().unwrap_or("").to_owned());
     }
     for (_, facts) in beside.iter().filter_map(|at| files.get(*at)) {
-        for connection in facts.connections.iter().filter(|connection| connection.object == item.object) {
+        let action = facts.aliases.iter().find(|(button, _)| *button == item.object).map(|(_, action)| action);
+        let is_it = |object: &String| *object == item.object || Some(object) == action;
+        for connection in facts.connections.iter().filter(|connection| is_it(&connection.object)) {
             if control.signal.is_empty() || control.handler.is_empty() {
                 control.signal.clone_from(&connection.signal);
             }
@@ -111,7 +113,7 @@ fn control(path: &str, item: &Item, own: &Facts, beside: &[usize], files: &[(Str
                 signal.clone_into(&mut control.signal);
                 follow(&function.name, facts, &mut control);
             }
-            for (_, call) in function.beside.iter().filter(|(object, _)| *object == item.object) {
+            for (_, call) in function.beside.iter().filter(|(object, _)| is_it(object)) {
                 add(&mut control.calls, call.clone());
                 if let Some(property) = call.strip_prefix("Get") {
                     add(&mut control.calls, format!("Set{property}"));

@@ -21,6 +21,8 @@ pub struct Facts {
     /// What is connected to what.
     pub connections: Vec<Connection>,
     pub functions: Vec<Function>,
+    /// Buttons and the action that each shows.
+    pub aliases: Vec<(String, String)>,
     /// Forms that a code file uses (`qSlicerVolumesModuleWidget`).
     pub forms: Vec<String>,
 }

@@ -53,13 +53,14 @@ pub struct Words {
 /// # Errors
 /// When a grammar of this build cannot be loaded.
 pub fn passages(path: &str, text: &str) -> Result<Vec<Passage>, KnowledgeError> {
-    match path.rsplit('.').next().unwrap_or("") {
-        "md" => Ok(markdown::passages(path, text)),
-        "py" => python::passages(path, text),
-        "h" => cpp::passages(path, text),
-        "xml" => Ok(cli_xml::passages(path, text)),
-        _ => Ok(Vec::new()),
-    }
+    let found = match path.rsplit('.').next().unwrap_or("") {
+        "md" => markdown::passages(path, text),
+        "py" => python::passages(path, text)?,
+        "h" => cpp::passages(path, text)?,
+        "xml" => cli_xml::passages(path, text),
+        _ => Vec::new(),
+    };
+    Ok(found.into_iter().map(shortened).collect())
 }
 
 /// About how many tokens a text has.
@@ -78,14 +79,22 @@ fn is_long(text: &str, limit: usize) -> bool {
     tokens_of(text) > limit
 }
 
-/// Cuts consecutive line ranges (0-based, end exclusive) into groups that each stay within the limit. A single range
-/// that is longer than the limit stays whole.
+/// Cuts consecutive line ranges (0-based, end exclusive) into groups that each stay within `limit` tokens. A single range
+/// that is longer stays whole up to [`MOST_TOKENS`], and is cut between lines above.
 fn pack(lines: &[&str], ranges: &[(usize, usize)], limit: usize) -> Vec<(usize, usize)> {
+    let size_of = |range: (usize, usize)| -> usize {
+        lines[range.0..range.1].iter().map(|line| line.len() + 1).sum::<usize>().div_ceil(CHARACTERS_PER_TOKEN)
+    };
     let mut packed: Vec<(usize, usize)> = Vec::new();
-    let mut size = 0;
+    let mut size = usize::MAX / 2;
     for &(start, end) in ranges {
-        let own: usize =
-            lines[start..end].iter().map(|line| line.len() + 1).sum::<usize>().div_ceil(CHARACTERS_PER_TOKEN);
+        let own = size_of((start, end));
+        if own > MOST_TOKENS && end > start + 1 {
+            let single: Vec<(usize, usize)> = (start..end).map(|line| (line, line + 1)).collect();
+            packed.extend(pack(lines, &single, limit));
+            size = usize::MAX / 2;
+            continue;
+        }
         match packed.last_mut() {
             Some(last) if size + own <= limit => {
                 last.1 = end;
@@ -98,4 +107,30 @@ fn pack(lines: &[&str], ranges: &[(usize, usize)], limit: usize) -> Vec<(usize, 
         }
     }
     packed
+}
+
+/// A passage that is one endless line (a table, data) is shown in part.
+fn shortened(mut passage: Passage) -> Passage {
+    let most = 2 * MOST_TOKENS * CHARACTERS_PER_TOKEN;
+    if passage.text.len() > most {
+        let end = (0..=most).rev().find(|at| passage.text.is_char_boundary(*at)).unwrap_or(0);
+        passage.text.truncate(end);
+        passage.text.push('…');
+    }
+    passage
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Protects the limit against statements and lines without an end.
+    #[test]
+    fn nothing_is_longer_than_the_limit() {
+        let table = format!("TABLE = [\n{}]\n", "    [1, 2, 3],\n".repeat(2_000));
+        let found = passages("x.py", &table).expect("grammar");
+        assert!(found.len() > 5 && found.iter().all(|passage| tokens_of(&passage.text) <= MOST_TOKENS));
+        let line = passages("x.md", &format!("# A\n{}ä", "word ".repeat(20_000))).expect("grammar");
+        assert!(line.iter().all(|passage| tokens_of(&passage.text) <= 2 * MOST_TOKENS + 1));
+    }
 }

@@ -74,8 +74,8 @@ impl File<'_> {
         let list = format!("\n    # methods: {}", methods.join(", "));
         for (index, range) in pack(&self.lines, &own, MOST_CODE_TOKENS).into_iter().enumerate() {
             let mut text: Vec<&str> = Vec::new();
-            for &(start, end) in own.iter().filter(|own| own.0 >= range.0 && own.1 <= range.1) {
-                text.extend(self.lines.get(start..end).unwrap_or_default());
+            for &(start, end) in &own {
+                text.extend(self.lines.get(start.max(range.0)..end.min(range.1)).unwrap_or_default());
             }
             let mut text = text.join("\n");
             if index == 0 && !methods.is_empty() && methods.len() <= 60 {
@@ -135,15 +135,12 @@ impl File<'_> {
     /// What stands in the module beside its functions and classes.
     fn loose(&mut self, ranges: &[(usize, usize)]) {
         let module = stem(self.path).to_owned();
-        let mut group: Vec<(usize, usize)> = Vec::new();
         for range in pack(&self.lines, ranges, MOST_CODE_TOKENS) {
             // `pack` spans what lies between: only the loose statements are shown.
-            group.clear();
-            group.extend(ranges.iter().filter(|own| own.0 >= range.0 && own.1 <= range.1));
-            let text = group.iter().map(|own| self.slice(*own)).collect::<Vec<_>>().join("\n");
+            let own = ranges.iter().map(|own| (own.0.max(range.0), own.1.min(range.1))).filter(|own| own.0 < own.1);
+            let text = own.map(|own| self.slice(own)).collect::<Vec<_>>().join("\n");
             if text.trim().len() > 40 {
-                let last = group.last().map_or(range.1, |own| own.1);
-                self.push(&module, &module, (range.0, last), &text, Vec::new());
+                self.push(&module, &module, range, &text, Vec::new());
             }
         }
     }

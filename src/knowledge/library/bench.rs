@@ -93,7 +93,7 @@ pub fn measure(library: &Library, questions: &[Question]) -> Result<Figures, Kno
     let mut figures = Figures { questions: questions.len(), ..Figures::default() };
     let mut times = Vec::new();
     let wide = RetrievalOptions { top: 50, kind: None, budget: None, whole_files: false };
-    let real = RetrievalOptions { budget: None, ..RetrievalOptions::default() };
+    let real = RetrievalOptions::default();
     for question in questions {
         let started = Instant::now();
         let hits = library.retrieve(&question.question, &real)?.hits;

@@ -152,9 +152,18 @@ impl Library {
         let keep = |document: u32| kind.is_none_or(|kind| self.documents[document as usize].kind == kind);
         let lexical = self.lexical.rank(&query, top, keep);
         let Some(dense) = &self.dense else { return lexical };
-        let near =
-            dense.rank(text, top).into_iter().filter_map(|(id, _)| self.by_id.get(&id).copied()).filter(|at| keep(*at));
-        select::fuse(&[lexical.iter().map(|(document, _)| *document).collect(), near.collect()], top)
+        let near = dense.rank(text, top).into_iter().filter_map(|(id, _)| self.by_id.get(&id).copied());
+        // The lexical places have the weights of their kinds in them; nearness knows nothing of kinds.
+        let mut near: Vec<(usize, u32)> = near.filter(|at| keep(*at)).enumerate().collect();
+        near.sort_by(|a, b| {
+            let place = |(rank, document): &(usize, u32)| self.lexical.weight(*document) / (60.0 + *rank as f64);
+            place(b).total_cmp(&place(a))
+        });
+        let lists = [
+            lexical.iter().map(|(document, _)| *document).collect(),
+            near.into_iter().map(|(_, document)| document).collect(),
+        ];
+        select::fuse(&lists, top)
     }
 
     /// Passages that declare a name, those of the named class first. `Class.name` and `Class::name` name a class.
@@ -235,6 +244,24 @@ impl Library {
         }
         scored.sort_by(|a, b| b.0.total_cmp(&a.0));
         Ok(scored.into_iter().take(top).map(|(_, control)| control).collect())
+    }
+
+    /// Every passage with its number, kind, name and text, for whoever makes vectors of them.
+    ///
+    /// # Errors
+    /// When SQLite fails, or `visit` does.
+    pub fn visit_passages(
+        &self,
+        mut visit: impl FnMut(ChunkId, &str, &str, &str) -> Result<(), KnowledgeError>,
+    ) -> Result<(), KnowledgeError> {
+        let connection = self.lock();
+        let mut statement = connection.prepare("SELECT id, kind, name, text FROM chunk ORDER BY id")?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let (kind, name, text): (String, String, String) = (row.get(1)?, row.get(2)?, row.get(3)?);
+            visit(row.get(0)?, &kind, &name, &text)?;
+        }
+        Ok(())
     }
 
     /// A passage as a hit.

@@ -22,6 +22,10 @@ pub struct Ranking {
     pub joined: f64,
     pub quoted: f64,
     pub per_name: usize,
+    /// Places kept for declarations, and the kinds that declare.
+    pub declarations: usize,
+    pub declaring_kinds: Vec<String>,
+    pub places: usize,
     pub use_ui: bool,
     pub use_synonyms: bool,
     pub split_identifiers: bool,
@@ -153,6 +157,11 @@ impl Lexical {
         ranked.sort_by(order);
         ranked.truncate(top);
         ranked
+    }
+
+    /// Weight of a document's kind.
+    pub fn weight(&self, document: u32) -> f64 {
+        self.weights.get(document as usize).copied().unwrap_or(1.0)
     }
 
     fn idf(&self, documents: usize) -> f64 {

@@ -3,14 +3,19 @@
 //! A path is looked up in the index before the disk is touched, and what it leads to must lie in the source's folder
 //! after links were followed: neither `..` nor a link that was put there later leads out.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use rusqlite::OptionalExtension;
 
-use super::Library;
+use super::{ChunkId, Library};
 use crate::knowledge::files::KnowledgeFiles;
 use crate::knowledge::index::KnowledgeError;
 
+/// From so many lines on a file is told by sections.
+const LONG_FILE: i64 = 500;
+/// Sections that are shown whole.
+const BEST_SECTIONS: usize = 3;
 /// Largest file that is read.
 const MOST_BYTES: u64 = 4_000_000;
 
@@ -31,6 +36,43 @@ impl Library {
             .optional()?;
         let (root, path) = found.ok_or_else(missing)?;
         read_inside(Path::new(&root), &path).ok_or_else(missing)
+    }
+
+    /// The sections of a long file that fit a query best, whole, and the names and lines of all. `None` for files that are
+    /// short or have no passages.
+    ///
+    /// # Errors
+    /// When SQLite fails.
+    pub fn sections_on(&self, shown: &str, query: &str) -> Result<Option<String>, KnowledgeError> {
+        let sections: Vec<(ChunkId, String, i64, i64)> = {
+            let connection = self.lock();
+            let mut statement = connection.prepare_cached(
+                "SELECT chunk.id, name, start_line, end_line FROM chunk JOIN file ON file.id = chunk.file WHERE shown = ?1
+                 ORDER BY start_line",
+            )?;
+            let rows = statement.query_map([shown], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?;
+            rows.collect::<Result<_, _>>()?
+        };
+        let lines = sections.iter().map(|(_, _, _, end)| *end).max().unwrap_or(0);
+        if lines < LONG_FILE {
+            return Ok(None);
+        }
+        let inside: HashSet<u32> = sections.iter().filter_map(|(id, ..)| self.by_id.get(id).copied()).collect();
+        let words = self.vocabulary.query(query, &self.ranking);
+        let mut text = String::new();
+        for (document, score) in self.lexical.rank(&words, BEST_SECTIONS, |document| inside.contains(&document)) {
+            if let Some(hit) = self.hit(document, score)? {
+                text.push_str(&format!(
+                    "[{shown} lines {}–{}] {}\n{}\n\n",
+                    hit.start_line, hit.end_line, hit.name, hit.text
+                ));
+            }
+        }
+        text.push_str("available_sections (read one with first_line):\n");
+        for (_, name, start, end) in &sections {
+            text.push_str(&format!("{start}–{end} {name}\n"));
+        }
+        Ok(Some(text))
     }
 
     /// Paths that hold `part`, sorted, at most `most`.

@@ -7,7 +7,7 @@ use crate::knowledge::cut::tokens_of;
 use crate::knowledge::index::{Hit, KnowledgeError};
 
 /// What is looked at of each ranking.
-const POOL: usize = 50;
+const POOL: usize = 200;
 /// The constant of reciprocal rank: large enough that the first places do not decide alone.
 const FUSION: f64 = 60.0;
 /// A markdown file with so many hits is told whole, if it fits.
@@ -23,7 +23,7 @@ pub struct RetrievalOptions {
     pub kind: Option<String>,
     /// Most text in tokens; `None`: no limit.
     pub budget: Option<usize>,
-    /// Whether a file with many hits is told whole.
+    /// Whether a file with many hits is told whole, if that stays within the budget.
     pub whole_files: bool,
 }
 
@@ -79,7 +79,7 @@ impl Library {
         }
         let mut hits: Vec<Hit> = Vec::new();
         let mut bags: Vec<HashSet<String>> = Vec::new();
-        for (document, score) in ranked {
+        for (document, score) in self.with_declarations(ranked) {
             if hits.len() >= options.top {
                 break;
             }
@@ -94,10 +94,10 @@ impl Library {
                 hits.push(hit);
             }
         }
-        if options.whole_files {
-            self.whole_file(&mut hits, options.budget)?;
-        }
         if let Some(budget) = options.budget {
+            if options.whole_files {
+                self.whole_file(&mut hits, budget)?;
+            }
             within(&mut hits, budget);
         }
         for (index, hit) in hits.iter_mut().enumerate() {
@@ -114,8 +114,34 @@ impl Library {
         Ok(Retrieval { subqueries, hits, recipes: Vec::new(), coverage })
     }
 
+    /// The ranking with enough declarations in its first places: the best ones that stand further down take the last of
+    /// those places.
+    fn with_declarations(&self, mut ranked: Vec<(u32, f64)>) -> Vec<(u32, f64)> {
+        let (places, wanted) = (self.ranking.places, self.ranking.declarations);
+        let declares = |document: u32| {
+            self.documents
+                .get(document as usize)
+                .is_some_and(|known| self.ranking.declaring_kinds.contains(&known.kind))
+        };
+        let mut first: Vec<(u32, f64)> = ranked.drain(..places.min(ranked.len())).collect();
+        let mut have = first.iter().filter(|(document, _)| declares(*document)).count();
+        let mut at = first.len();
+        while have < wanted && at > 0 {
+            let Some(next) = ranked.iter().position(|(document, _)| declares(*document)) else { break };
+            // The last place that holds no declaration makes room.
+            let Some(place) = (0..at).rev().find(|place| !declares(first[*place].0)) else { break };
+            let better = ranked.remove(next);
+            let moved = std::mem::replace(&mut first[place], better);
+            ranked.insert(0, moved);
+            at = place;
+            have += 1;
+        }
+        first.extend(ranked);
+        first
+    }
+
     /// Puts a markdown file in place of its passages when it has most of the hits and fits.
-    fn whole_file(&self, hits: &mut Vec<Hit>, budget: Option<usize>) -> Result<(), KnowledgeError> {
+    fn whole_file(&self, hits: &mut Vec<Hit>, budget: usize) -> Result<(), KnowledgeError> {
         let mut counts: HashMap<String, usize> = HashMap::new();
         for hit in hits.iter().filter(|hit| hit.path.ends_with(".md")) {
             *counts.entry(hit.path.clone()).or_default() += 1;
@@ -127,7 +153,7 @@ impl Library {
         };
         let Ok(text) = self.read_whole(&path) else { return Ok(()) };
         let rest: usize = hits.iter().filter(|hit| hit.path != path).map(|hit| tokens_of(&hit.text)).sum();
-        if budget.is_some_and(|budget| tokens_of(&text) + rest > budget) {
+        if tokens_of(&text) + rest > budget {
             return Ok(());
         }
         let Some(first) = hits.iter().position(|hit| hit.path == path) else { return Ok(()) };
@@ -139,27 +165,27 @@ impl Library {
     }
 }
 
-/// Cuts a list of hits at a number of tokens; the last one is cut at a line.
+/// Keeps the hits that fit a number of tokens; the first that does not is cut at a line, and later ones may still fit.
 fn within(hits: &mut Vec<Hit>, budget: usize) {
     let mut left = budget;
-    let mut kept = 0;
-    for hit in hits.iter_mut() {
+    let mut cut = false;
+    hits.retain_mut(|hit| {
         let size = tokens_of(&hit.text);
-        if size > left {
-            let room = left * 4;
-            let end = hit.text.char_indices().map(|(at, _)| at).take_while(|at| *at <= room).last().unwrap_or(0);
-            let end = hit.text[..end].rfind('\n').unwrap_or(0);
-            if end > 200 {
-                hit.end_line = hit.start_line + hit.text[..end].matches('\n').count();
-                hit.text.truncate(end);
-                kept += 1;
-            }
-            break;
+        if size <= left {
+            left -= size;
+            return true;
         }
-        left -= size;
-        kept += 1;
-    }
-    hits.truncate(kept);
+        let room = (0..=(left * 4).min(hit.text.len())).rev().find(|at| hit.text.is_char_boundary(*at)).unwrap_or(0);
+        let end = hit.text[..room].rfind('\n').unwrap_or(0);
+        if cut || end < 200 {
+            return false;
+        }
+        cut = true;
+        hit.end_line = hit.start_line + hit.text[..end].matches('\n').count();
+        hit.text.truncate(end);
+        left -= tokens_of(&hit.text).min(left);
+        true
+    });
 }
 
 fn likeness(a: &HashSet<String>, b: &HashSet<String>) -> f64 {

@@ -12,7 +12,7 @@ use rusqlite::Connection;
 use crate::knowledge::index::KnowledgeError;
 
 /// Changes whenever files must be cut or read anew: an index of another version is made from nothing.
-pub const VERSION: i64 = 1;
+pub const VERSION: i64 = 2;
 
 const SCHEMA: &str = "
 CREATE TABLE IF NOT EXISTS source (id INTEGER PRIMARY KEY, root TEXT NOT NULL UNIQUE, prefix TEXT NOT NULL, kind TEXT);
@@ -31,7 +31,8 @@ CREATE TABLE IF NOT EXISTS control (id INTEGER PRIMARY KEY, shown TEXT NOT NULL,
     handler TEXT NOT NULL, calls TEXT NOT NULL);
 ";
 
-const TABLES: [&str; 6] = ["control", "lent", "chunk", "file", "source", "term"];
+/// What can be made anew from the sources. The list of sources itself stays, whatever the version.
+const DERIVED: [&str; 5] = ["control", "lent", "chunk", "file", "term"];
 
 /// Opens the index file and brings its tables to this version.
 ///
@@ -56,7 +57,7 @@ fn prepare(mut connection: Connection) -> Result<Connection, KnowledgeError> {
     let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
     if version != VERSION {
         let transaction = connection.transaction()?;
-        for table in TABLES {
+        for table in DERIVED {
             transaction.execute_batch(&format!("DROP TABLE IF EXISTS {table}"))?;
         }
         transaction.execute_batch(SCHEMA)?;
@@ -71,7 +72,7 @@ fn prepare(mut connection: Connection) -> Result<Connection, KnowledgeError> {
 /// # Errors
 /// When SQLite fails.
 pub fn forget_files(connection: &Connection) -> Result<(), KnowledgeError> {
-    for table in ["control", "lent", "chunk", "file", "term"] {
+    for table in DERIVED {
         connection.execute(&format!("DELETE FROM {table}"), [])?;
     }
     Ok(())

@@ -41,8 +41,6 @@ const ENDINGS: &[(&str, usize)] = &[
     ("er", 5),
     ("ors", 5),
     ("or", 5),
-    ("ies", 3),
-    ("ied", 3),
     ("ed", 3),
     ("es", 4),
     ("ly", 4),

@@ -52,7 +52,7 @@ fn requests_find_their_place() {
     let (data, tree) = (tempfile::tempdir().expect("data"), tree());
     assert!(Library::open(data.path()).expect("open").is_none(), "an index out of nothing");
     let report = refresh(data.path(), tree.path());
-    assert_eq!((report.files, report.controls), (5, [1, 0, 0]));
+    assert_eq!((report.files, report.controls), (5, [1, 0, 1]));
     let library = Library::open(data.path()).expect("open").expect("library");
     assert_eq!(best(&library, "take away the rulers"), "Views › Hide the ruler");
     assert_eq!(best(&library, "SetAmount"), "vtkMRMLThingNode › SetAmount, GetAmount");
@@ -79,6 +79,19 @@ fn only_changes_are_read() {
     let library = Library::open(data.path()).expect("open").expect("library");
     assert_eq!(best(&library, "black"), "Views › Paint it black");
     assert_eq!(best(&library, "ruler"), "");
+}
+
+/// Protects a person's list of folders: an index of another version is made anew from them, unasked for.
+#[test]
+fn another_version_keeps_the_sources() {
+    let (data, tree) = (tempfile::tempdir().expect("data"), tree());
+    let first = refresh(data.path(), tree.path());
+    let connection = store::open(&Library::file(data.path())).expect("open");
+    connection.pragma_update(None, "user_version", store::VERSION + 1).expect("version");
+    drop(connection);
+    assert!(Library::open(data.path()).expect("open").is_none(), "passages of another version were used");
+    let again = Library::refresh(data.path(), &[], false, &mut |_, _| {}).expect("refresh");
+    assert_eq!((again.files, again.chunks), (first.files, first.chunks));
 }
 
 /// Protects the old index against a refresh that does not come to its end.
@@ -128,6 +141,62 @@ fn nothing_outside_the_sources_is_read() {
     }
 }
 
+/// Protects the tools of a model: every way to name a file outside is refused, and what is inside is read.
+#[test]
+fn tools_stay_inside_the_sources() {
+    use crate::knowledge::Knowledge;
+    let (data, tree) = (tempfile::tempdir().expect("data"), tree());
+    let root = tree.path().to_string_lossy().into_owned();
+    refresh(data.path(), tree.path());
+    let knowledge = Knowledge::open([], data.path()).expect("knowledge");
+    let absolute = format!("{root}/Base/Python/slicer/util.py");
+    let outside = [
+        "../secret",
+        "Base/../../x",
+        "Base/Python/slicer/../../../..",
+        "/etc/passwd",
+        "\\\\server\\x",
+        "C:\\x",
+        "~/x",
+        "ext:../x",
+        "ext:/etc/passwd",
+        "ext:C:/x",
+        "Base\\..\\..\\x",
+        "a\0b",
+        absolute.as_str(),
+    ];
+    for path in outside {
+        assert!(knowledge.read_file(path, 1).is_err(), "{path} was read");
+        assert!(knowledge.read_sections(path, "x").ok().flatten().is_none(), "{path} has sections");
+        let found = knowledge.grep(".", Some(path), 0);
+        assert!(found.is_err() || found.is_ok_and(|report| report.files.is_empty()), "{path} was searched");
+    }
+    assert!(knowledge.read_file("Base/Python/slicer/util.py", 1).expect("read").contains("def loadThing"));
+    let report = knowledge.grep("loadThing", Some("Base"), 0).expect("grep");
+    assert_eq!(report.files.len(), 1);
+    assert!(
+        knowledge.grep("SetAmount", None, 0).expect("grep").files.iter().any(|file| file.path.ends_with("qThing.cxx"))
+    );
+    let error = knowledge.read_file("Base/util.py", 1).expect_err("missing").to_string();
+    assert!(error.contains("Base/Python/slicer/util.py"), "{error}");
+}
+
+/// Protects long files from being told whole when a part was asked for.
+#[test]
+fn long_files_are_told_by_sections() {
+    let (data, tree) = (tempfile::tempdir().expect("data"), tree());
+    let page: String = (0..200).map(|n| format!("## Part {n}\n\nAbout the matter of number{n}.\n\n")).collect();
+    fs::write(tree.path().join("Docs/developer_guide/script_repository/long.md"), format!("# Long\n\n{page}"))
+        .expect("file");
+    refresh(data.path(), tree.path());
+    let library = Library::open(data.path()).expect("open").expect("library");
+    let path = "Docs/developer_guide/script_repository/long.md";
+    let text = library.sections_on(path, "number77").expect("sections").expect("long");
+    assert!(text.starts_with(&format!("[{path} lines 311–313] Long › Part 77")), "{}", &text[..80]);
+    assert!(text.contains("available_sections") && text.contains("Long › Part 199"));
+    assert!(library.sections_on("Base/Python/slicer/util.py", "load").expect("sections").is_none());
+}
+
 /// Protects the seam for a ranking by meaning: what only it knows is found too.
 #[test]
 fn a_dense_ranking_joins_in() {
@@ -143,6 +212,27 @@ fn a_dense_ranking_joins_in() {
     let id = library.documents.iter().find(|document| document.kind == "python_api").expect("passage").id;
     let library = library.with_dense(Box::new(Fixed(id)));
     assert_eq!(best(&library, "unheard-of words"), "util › loadThing");
+}
+
+/// Protects the places of declarations: examples that say the same words cannot take all of them.
+#[test]
+fn declarations_keep_their_places() {
+    let (data, tree) = (tempfile::tempdir().expect("data"), tree());
+    let sections: String = (0..20)
+        .map(|n| format!("## Load thing {n}\n\nLoad a thing from a file, way {n} of {}.\n\n", "x".repeat(n + 1)))
+        .collect();
+    fs::write(tree.path().join("Docs/developer_guide/script_repository/load.md"), format!("# Load\n\n{sections}"))
+        .expect("file");
+    refresh(data.path(), tree.path());
+    let library = Library::open(data.path()).expect("open").expect("library");
+    let options = RetrievalOptions { whole_files: false, ..RetrievalOptions::default() };
+    let hits = library.retrieve("load thing from file", &options).expect("search").hits;
+    assert_eq!((hits.len(), hits[0].kind.as_str()), (10, "doc_example"));
+    assert!(
+        hits.iter().any(|hit| hit.kind == "python_api"),
+        "{:?}",
+        hits.iter().map(|hit| &hit.name).collect::<Vec<_>>()
+    );
 }
 
 /// Protects the limit on text.
