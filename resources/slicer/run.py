@@ -9,7 +9,7 @@ import types
 
 import slicer
 
-from slicer_ai_agent_helper import audit, checkpoint, guard, scene, text
+from slicer_ai_agent_helper import audit, checkpoint, flow, guard, scene, text
 
 store = checkpoint.Store()
 _console = {}
@@ -150,7 +150,9 @@ def run(request):
         reply.update(stdout="", stderr="", vtk=[], warnings=[], log=[], refused=[], touched=[], duration_ms=0.0, ok=False)
         return finish(reply, request, before, point, before)
     watchdog = guard.Watchdog(request["timeout_ms"] / 1000.0, request.get("stop_path"), program.filename)
-    names, execution = namespace(), Execution()
+    names, execution, kept = namespace(), Execution(), None
+    if request.get("flow"):
+        names, kept = flow.namespace(names, request["flow"])
     surroundings.open()
     start = _perf_counter()
     try:
@@ -164,6 +166,7 @@ def run(request):
         error.__traceback__ = None
     else:
         reply["value"] = text.safe(value)
+    reply["flow"] = text.safe(kept)
     reply.update(
         stdout=surroundings.out.text(), stderr=surroundings.err.text(), vtk=surroundings.vtk.messages,
         warnings=surroundings.warned, log=surroundings.log.lines, refused=execution.refused,

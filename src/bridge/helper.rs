@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 use crate::resources;
 
 /// The helper's files in the order in which they must be loaded.
-const FILES: [&str; 13] = [
+const FILES: [&str; 16] = [
     "text",
     "digest",
     "hierarchy",
@@ -26,6 +26,9 @@ const FILES: [&str; 13] = [
     "checkpoint",
     "audit",
     "guard",
+    "flow_ui",
+    "flow_scene",
+    "flow",
     "run",
     "plain",
     "samples",

@@ -18,7 +18,7 @@ import uuid
 
 URL = os.environ.get("SLICER_URL", "")
 FOLDER = pathlib.Path(__file__).resolve().parents[2] / "resources" / "slicer"
-FILES = ("text", "digest", "hierarchy", "nodes", "views", "scene", "checkpoint", "audit", "guard", "run", "plain", "samples", "core")
+FILES = ("text", "digest", "hierarchy", "nodes", "views", "scene", "checkpoint", "audit", "guard", "flow_ui", "flow_scene", "flow", "run", "plain", "samples", "core")
 VERSION = "test-" + uuid.uuid4().hex[:8]
 
 
