@@ -9,7 +9,10 @@ mod practice;
 #[path = "support/program.rs"]
 mod program;
 
+use std::io::{BufRead, BufReader};
 use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use program::{json, program};
 use serde_json::{Value, json};
@@ -80,6 +83,51 @@ fn an_interrupted_run_is_resumed() {
     assert!(report["values"]["errors"]["root_mean_square_mm"].as_f64().unwrap() < 1e-3);
     let (code, report) = run(data.path(), &slicer, "FiducialRegistration", &["--resume"], &rest);
     assert_eq!((code, report["error"]["kind"].as_str()), (1, Some("NothingToResume")));
+}
+
+/// The program is killed while a step is under way in Slicer, again and again: each time the run goes on, and in the end
+/// each step was done once and its nodes are there once.
+#[test]
+fn a_killed_program_goes_on_and_does_nothing_twice() {
+    let (data, slicer) = (tempfile::tempdir().unwrap(), practice::start());
+    let answers = json!({"data": "Sample data", "right": "Yes"});
+    let file = data.path().join("answers.json");
+    std::fs::write(&file, json!({"answers": answers}).to_string()).unwrap();
+    for (number, until) in ["Load the sample data", "Make the segment", "Smooth the segment"].into_iter().enumerate() {
+        let mut command = program(data.path());
+        command.args(["workflow", "run", "ThresholdSegmentation", "--slicer-url", &slicer.url, "--answers"]).arg(&file);
+        command.args((number > 0).then_some("--resume")).stderr(Stdio::piped()).stdout(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        let lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+        let seen = lines.take_while(|line| !line.starts_with(until)).count();
+        std::thread::sleep(Duration::from_millis(30 * number as u64));
+        child.kill().unwrap();
+        assert!(!child.wait().unwrap().success(), "it was killed at \"{until}\", after {seen} lines");
+    }
+    let (code, report) = run(data.path(), &slicer, "ThresholdSegmentation", &["--resume"], &answers);
+    assert_eq!(code, 0, "{report}");
+    let mut steps: Vec<&str> = report["steps"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    let all = steps.len();
+    steps.sort_unstable();
+    steps.dedup();
+    assert_eq!((steps.len(), all), (14, 14), "each step once: {steps:?}");
+    let script = data.path().join("count.py");
+    let code = "[len(slicer.util.getNodesByClass(f'vtkMRML{kind}Node')) for kind in ('Segmentation', 'Table', 'ScalarVolume')]";
+    std::fs::write(&script, code).unwrap();
+    let mut command = program(data.path());
+    let (_, counted) = json(command.args(["run", "--json", "--slicer-url", &slicer.url]).arg(&script));
+    assert_eq!(counted["value"], json!([1, 1, 1]), "what was under way is taken back before it runs again: {counted}");
+}
+
+/// The verbs on a panel of our own, looked at from inside Slicer.
+#[test]
+fn verbs_do_what_a_person_could_do() {
+    let slicer = practice::start();
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/test_flow_verbs.py");
+    let python = if cfg!(windows) { "python" } else { "python3" };
+    let output = Command::new(python).arg(file).env("SLICER_URL", &slicer.url).output().expect("Python 3 runs");
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && text.contains("OK") && !text.contains("skipped"), "{text}");
 }
 
 #[test]

@@ -156,7 +156,7 @@ def run(request):
     surroundings.open()
     start = _perf_counter()
     try:
-        execution.go(program, names, watchdog, request.get("grants"))
+        execution.go(program, names, watchdog, flow.grants(request))
     finally:
         reply["duration_ms"] = (_perf_counter() - start) * 1000
         surroundings.close()

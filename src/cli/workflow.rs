@@ -13,7 +13,7 @@ use crate::engine::SlicerTarget;
 use crate::slicer::practice::{self, PracticeOptions, PracticeProcess};
 use crate::slicer::{BridgeCommand, ConnectOptions, Slicer};
 use crate::store::Paths;
-use crate::workflow::{self, Answers, Found, Journal, LoadError, Origin, Package, RunError, Runner, Step};
+use crate::workflow::{self, Answers, Found, Journal, LoadError, Origin, Package, RunError, Runner, State, Step};
 
 #[derive(Debug, Args)]
 #[command(
@@ -65,6 +65,12 @@ struct RunArguments {
     /// Go on with the last run of this workflow that was interrupted
     #[arg(long)]
     resume: bool,
+    /// With --resume: let a step that failed run again
+    #[arg(long, requires = "resume", conflicts_with = "skip")]
+    retry: bool,
+    /// With --resume: leave a step out that failed
+    #[arg(long, requires = "resume")]
+    skip: bool,
     #[command(flatten)]
     slicer: SlicerArguments,
     #[arg(long)]
@@ -230,11 +236,20 @@ async fn drive(
     };
     let (journal, state) = Journal::open(&path, &package).map_err(no_journal)?;
     let mut runner = Runner::new(slicer, package, Some(journal), told);
-    let report = match runner.resume(state).await {
-        Ok(()) => runner.run(answers).await,
-        Err(error) => Err(error),
-    };
-    Ok((path, report))
+    Ok((path, go_on(&mut runner, state, arguments, answers).await))
+}
+
+async fn go_on(
+    runner: &mut Runner,
+    state: State,
+    arguments: &RunArguments,
+    answers: &Answers,
+) -> Result<workflow::RunReport, RunError> {
+    runner.resume(state).await?;
+    if arguments.retry || arguments.skip {
+        runner.after_failure(arguments.skip).await?;
+    }
+    runner.run(answers).await
 }
 
 fn read_answers(file: &Path) -> Result<Answers, Failure> {
@@ -260,9 +275,11 @@ fn failure(error: &RunError, journal: &Path) -> Failure {
         RunError::Journal(_) => (exit::FAILED, "Journal", String::new()),
         RunError::NoAnswer { .. } => (exit::USAGE, "NoAnswer", String::new()),
         RunError::BadAnswer { .. } => (exit::USAGE, "BadAnswer", String::new()),
-        RunError::StepFailed { .. } => {
-            (exit::FAILED, "StepFailed", format!("The run is kept in {}; --resume goes on with it.", journal.display()))
-        }
+        RunError::StepFailed { .. } => (
+            exit::FAILED,
+            "StepFailed",
+            format!("The run is kept in {}; --resume --retry goes on with it.", journal.display()),
+        ),
     };
     Failure::new(code, kind, error.to_string(), advice)
 }

@@ -127,6 +127,11 @@ impl Journal {
         self.write(event)
     }
 
+    /// A name of this run that no other run has.
+    pub fn name(&self) -> String {
+        self.path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
     /// The file.
     pub fn path(&self) -> &Path {
         &self.path

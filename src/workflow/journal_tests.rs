@@ -18,7 +18,7 @@ fn written(folder: &std::path::Path) -> (std::path::PathBuf, Vec<State>) {
         Event::Chose { value: json!("Sample data") },
         Event::Said { id: "m".into(), text: "what is this? größe \"頭\"\n".into() },
         Event::ConnectionLost,
-        Event::Resumed { missing: vec![] },
+        Event::Resumed { missing: vec![], taken_back: false },
     ];
     for event in events {
         journal.append(&event).unwrap();

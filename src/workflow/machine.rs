@@ -70,7 +70,7 @@ impl<'a> Turn<'a> {
             Event::Ran { ticket, result } => self.ran(ticket, result),
             Event::Restored { ticket, missing } => self.restored(ticket, &missing),
             Event::ConnectionLost => self.state.paused = !self.state.phase.is_over() && self.state.phase != Phase::Idle,
-            Event::Resumed { missing } => self.resumed(&missing),
+            Event::Resumed { missing, taken_back } => self.resumed(&missing, taken_back),
             Event::Back | Event::Forward => self.look(event == Event::Back),
             Event::Said { id, text } => self.said(id, &text),
             Event::Requested { id, text } => self.requested(id, text),
@@ -234,14 +234,16 @@ impl<'a> Turn<'a> {
         }
     }
 
-    fn resumed(&mut self, missing: &[String]) {
+    fn resumed(&mut self, missing: &[String], taken_back: bool) {
         if self.state.phase.is_over() || self.state.phase == Phase::Idle {
             return;
         }
         self.state.paused = false;
         if let Some(late) = self.state.late.take() {
             self.take(*late);
-        } else if matches!(self.state.phase, Phase::Running { .. }) {
+        } else if matches!(self.state.phase, Phase::Running { .. }) && taken_back && missing.is_empty() {
+            return self.enter_stage();
+        } else if matches!(self.state.phase, Phase::Running { .. }) && !taken_back {
             self.fail(
                 "The connection ended while this step ran, so it is not known whether it was done. Look at the scene: Skip \
                  if it was done, Retry if not."

@@ -222,17 +222,30 @@ fn a_lost_connection_pauses_and_what_is_not_known_is_said() {
     let mut run = Follow::new();
     run.take(Event::ConnectionLost).chose(json!(1));
     assert!(run.told().unwrap().contains("not connected"));
-    run.take(Event::Resumed { missing: vec![] }).chose(json!(1));
+    run.take(Event::Resumed { missing: vec![], taken_back: false }).chose(json!(1));
     let ticket = 1;
     let result = Outcome::Ran { values: BTreeMap::new(), created: vec![], run: None };
     run.take(Event::ConnectionLost).take(Event::Ran { ticket, result });
     assert_eq!(run.effects, [], "nothing is sent while it is lost");
-    run.take(Event::Resumed { missing: vec![] });
+    run.take(Event::Resumed { missing: vec![], taken_back: false });
     assert_eq!(run.at(), "place", "a result that came late is not lost");
-    run.take(Event::ConnectionLost).take(Event::Resumed { missing: vec![] });
+    run.take(Event::ConnectionLost).take(Event::Resumed { missing: vec![], taken_back: false });
     assert!(matches!(&run.state.phase, Phase::Failed { message } if message.contains("not known")));
-    run.take(Event::Skip).take(Event::Resumed { missing: vec!["plane".into()] });
+    run.take(Event::Skip).take(Event::Resumed { missing: vec!["plane".into()], taken_back: false });
     assert!(matches!(&run.state.phase, Phase::Failed { message } if message.contains("plane")));
+}
+
+/// What was under way when a program ended, and was taken back, runs again under a ticket of its own.
+#[test]
+fn what_was_taken_back_runs_again() {
+    let mut run = Follow::new();
+    run.chose(json!(1)).take(Event::Resumed { missing: vec![], taken_back: true });
+    assert_eq!(run.effects, [Effect::RunTemplate { ticket: 2, step: "add".into(), part: Part::Main }]);
+    let late = Outcome::Failed { message: "late".into(), run: None };
+    run.take(Event::Ran { ticket: 1, result: late });
+    assert!(matches!(run.state.phase, Phase::Running { ticket: 2, .. }), "the result of the first is not wanted");
+    run.take(Event::Resumed { missing: vec!["x".into()], taken_back: true });
+    assert!(matches!(&run.state.phase, Phase::Failed { message } if message.contains('x')));
 }
 
 /// An event that fits or does not: anything a person, Slicer or the network may do, in any order.
@@ -274,7 +287,7 @@ fn events() -> impl Strategy<Value = Event> {
         1 => (0..3u8).prop_map(|id| Event::Requested { id: id.to_string(), text: "do".into() }),
         1 => (0..3u8).prop_map(|id| Event::RunQueued { id: id.to_string() }),
         1 => Just(Event::ConnectionLost),
-        1 => Just(Event::Resumed { missing: vec![] }),
+        1 => any::<bool>().prop_map(|taken_back| Event::Resumed { missing: vec![], taken_back }),
     ]
 }
 
@@ -295,7 +308,7 @@ fn fitted(event: Event, state: &State) -> Event {
 fn to_the_end(graph: &Workflow, mut state: State) -> State {
     for _ in 0..2000 {
         let event = match &state.phase {
-            _ if state.paused => Event::Resumed { missing: vec![] },
+            _ if state.paused => Event::Resumed { missing: vec![], taken_back: false },
             Phase::Idle => Event::Start,
             Phase::Running { ticket, .. } => {
                 let result = Outcome::Ran { values: BTreeMap::new(), created: vec![], run: None };
@@ -356,7 +369,8 @@ proptest! {
                 }
             }
             let retried = matches!(before.phase, Phase::Failed { .. });
-            if retried || went_back {
+            let repeats = matches!(event, Event::Resumed { taken_back: true, .. });
+            if retried || went_back || repeats {
                 epoch += 1;
             }
             let running = effects.iter().filter(|effect| matches!(effect, Effect::RunTemplate { .. })).count();

@@ -79,6 +79,8 @@ pub struct Runner {
     package: Package,
     journal: Option<Journal>,
     state: State,
+    /// Begins the ids of this run's guarded runs, which are known again after a restart.
+    name: String,
     said: Vec<String>,
     touched: Vec<String>,
     told: Box<dyn Fn(&str) + Send + Sync>,
@@ -92,19 +94,44 @@ impl Runner {
         journal: Option<Journal>,
         told: impl Fn(&str) + Send + Sync + 'static,
     ) -> Self {
+        let name = journal.as_ref().map_or_else(fresh, Journal::name);
         let (said, touched) = (Vec::new(), Vec::new());
-        Self { slicer, package, journal, state: begin(), said, touched, told: Box::new(told) }
+        Self { slicer, package, journal, state: begin(), name, said, touched, told: Box::new(told) }
     }
 
-    /// Goes on with a state that was replayed from the journal; nodes that are gone stop it with a word.
+    /// Goes on with a state that was replayed from the journal. A template that was under way is taken back if Slicer has
+    /// done it, and runs again; nodes that are gone stop the run with a word.
     ///
     /// # Errors
     /// [`RunError::Slicer`] and [`RunError::Journal`].
     pub async fn resume(&mut self, state: State) -> Result<(), RunError> {
         self.state = state;
+        let taken_back = match self.state.phase {
+            Phase::Running { ticket, .. } => {
+                let report = self.slicer.undo(&self.run_id(ticket)).await?;
+                // Slicer does not know it: it never began there, or failed and was put back.
+                report.complete || report.is_unknown()
+            }
+            _ => false,
+        };
         let snapshot = self.slicer.snapshot().await?;
         let missing = missing_nodes(&self.state.now.values, &snapshot);
-        self.handle(Event::Resumed { missing }).await
+        self.handle(Event::Resumed { missing, taken_back }).await
+    }
+
+    /// Lets a failed step run again, or leaves it out.
+    ///
+    /// # Errors
+    /// [`RunError::Journal`].
+    pub async fn after_failure(&mut self, skip: bool) -> Result<(), RunError> {
+        if !matches!(self.state.phase, Phase::Failed { .. }) {
+            return Ok(());
+        }
+        self.handle(if skip { Event::Skip } else { Event::Retry }).await
+    }
+
+    fn run_id(&self, ticket: u64) -> String {
+        format!("{}-{ticket}", self.name)
     }
 
     /// The state.
@@ -209,7 +236,7 @@ impl Runner {
             if let (Some(node), Some(points)) = (node.clone(), answer.and_then(|answer| answer.get("points"))) {
                 let values = json!({"node": node, "points": points});
                 let code = "markup_points(values[\"node\"], values[\"points\"])";
-                let outcome = self.in_slicer(code, &values, OWN_TIMEOUT_MS).await?;
+                let outcome = self.in_slicer(fresh(), code, &values, OWN_TIMEOUT_MS).await?;
                 if let Some(error) = outcome.error {
                     return Err(RunError::BadAnswer { step: id.into(), why: error.message });
                 }
@@ -242,7 +269,7 @@ impl Runner {
     async fn perform(&mut self, effect: Effect) -> Option<Event> {
         match effect {
             Effect::RunTemplate { ticket, step, part } => {
-                let result = self.run_template(&step, part).await;
+                let result = self.run_template(&step, part, ticket).await;
                 Some(Event::Ran { ticket, result })
             }
             Effect::Restore { ticket, run, remove } => {
@@ -251,7 +278,7 @@ impl Runner {
             }
             Effect::StopWatching => {
                 // Place mode that stays on is a nuisance, not a reason to stop the run.
-                if let Err(error) = self.in_slicer("markup_stop()", &json!({}), OWN_TIMEOUT_MS).await {
+                if let Err(error) = self.in_slicer(fresh(), "markup_stop()", &json!({}), OWN_TIMEOUT_MS).await {
                     self.said.push(format!("Place mode could not be left: {error}"));
                 }
                 None
@@ -268,7 +295,7 @@ impl Runner {
         }
     }
 
-    async fn run_template(&mut self, id: &str, part: Part) -> Outcome {
+    async fn run_template(&mut self, id: &str, part: Part, ticket: u64) -> Outcome {
         let failed = |message: String| Outcome::Failed { message, run: None };
         let Some(step) = self.package.workflow.step(id).cloned() else { return failed("no such step".into()) };
         let name = match part {
@@ -282,7 +309,7 @@ impl Runner {
         };
         (self.told)(&format!("{}…", step.title));
         let values = json!(self.state.now.values);
-        match self.in_slicer(&code, &values, (step.timeout_s * 1000.0) as u64).await {
+        match self.in_slicer(self.run_id(ticket), &code, &values, (step.timeout_s * 1000.0) as u64).await {
             Err(error) => failed(format!("{error} {}", error.advice()).trim().to_owned()),
             Ok(outcome) => self.judged(&step, part, outcome).await,
         }
@@ -334,7 +361,7 @@ impl Runner {
             }
         }
         let code = "remove_nodes(values[\"nodes\"])";
-        match self.in_slicer(code, &json!({"nodes": remove}), OWN_TIMEOUT_MS).await {
+        match self.in_slicer(fresh(), code, &json!({"nodes": remove}), OWN_TIMEOUT_MS).await {
             Ok(outcome) => missing.extend(outcome.error.map(|error| error.message)),
             Err(error) => missing.push(error.to_string()),
         }
@@ -342,13 +369,18 @@ impl Runner {
     }
 
     /// One guarded run of a template with its values. What the check does not allow is not sent.
-    async fn in_slicer(&self, code: &str, values: &Value, timeout_ms: u64) -> Result<RunOutcome, SlicerError> {
+    async fn in_slicer(
+        &self,
+        id: String,
+        code: &str,
+        values: &Value,
+        timeout_ms: u64,
+    ) -> Result<RunOutcome, SlicerError> {
         let verdict = safety::validate(&template::checked(code), &Policy::default());
         if verdict.verdict != VerdictKind::Allow {
             let why = verdict.findings.first().map(|finding| finding.why.clone()).unwrap_or_default();
             return Err(SlicerError::Answer { said: format!("the check does not allow this template ({why})") });
         }
-        let id = uuid::Uuid::new_v4().simple().to_string();
         // The one verb that goes to the network is `sample`, which the person chose by its step.
         let grants = Some(RunGrants { network: code.contains("sample("), ..RunGrants::default() });
         let (code, flow) = (code.to_owned(), Some(json!({"values": values})));
@@ -356,6 +388,10 @@ impl Runner {
             RunRequest { id, code, timeout_ms, restore_on_failure: true, grants, flow, ..RunRequest::default() };
         self.slicer.run(request, &CancellationToken::new()).await
     }
+}
+
+fn fresh() -> String {
+    uuid::Uuid::new_v4().simple().to_string()
 }
 
 /// Values that name a node which is no longer in the scene.

@@ -213,6 +213,9 @@ pub enum Event {
     /// The connection is back, or the program was started again; `missing` names the values whose nodes are gone.
     Resumed {
         missing: Vec<String>,
+        /// The template that was under way has left nothing in the scene, so that it may run again.
+        #[serde(default)]
+        taken_back: bool,
     },
 }
 
