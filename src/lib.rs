@@ -16,3 +16,4 @@ pub mod safety;
 pub mod slicer;
 pub mod store;
 pub mod ui;
+pub mod workflow;

@@ -105,7 +105,10 @@ async fn nothing_ends_slicer_or_keeps_the_person_waiting() {
         let shown = format!("{}: {} | {}", error.kind, error.message, turn.record.answer);
         println!("| {} | {:.1} s | {} |", case.name, took.as_secs_f64(), shown.replace('\n', " "));
         let restored = report.and_then(|report| report.restored.as_ref()).is_some_and(|report| report.complete);
-        let right = error.kind == case.kind && shown.contains(case.words) && took < case.within && (restored || case.kind.is_empty());
+        let right = error.kind == case.kind
+            && shown.contains(case.words)
+            && took < case.within
+            && (restored || case.kind.is_empty());
         if !right || turn.record.finish != Some(Finish::Failed) {
             wrong.push(format!("{}: {took:?} {shown} restored {restored} {:?}", case.name, turn.record.error));
         }
@@ -125,9 +128,10 @@ async fn a_wait_that_cannot_be_interrupted_is_said() {
     let mut driver = driver::Driver::start(data.path(), &process.url, settings()).await;
     let started = Instant::now();
     let turn = driver.program("import threading\nlock = threading.Lock()\nlock.acquire()\nlock.acquire(True, 6)").await;
-    let told = turn.events.iter().any(|event| {
-        matches!(event, TurnEvent::Stage { detail, .. } if detail.contains("still busy"))
-    });
+    let told = turn
+        .events
+        .iter()
+        .any(|event| matches!(event, TurnEvent::Stage { detail, .. } if detail.contains("still busy")));
     println!("| a wait inside C (6 s) | {:.1} s | told while it lasted: {told} |", started.elapsed().as_secs_f64());
     assert!(told, "{:?}", turn.events);
     assert_eq!(turn.record.runs.last().unwrap().error.as_ref().unwrap().kind, "TimeLimit");

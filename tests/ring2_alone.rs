@@ -151,12 +151,17 @@ fn tamed(code: &str, outside: &Path) -> String {
     let outside = outside.to_string_lossy();
     let mut code = code.replace("secret-data.example.invalid", "localhost").replace("example.invalid", "127.0.0.1:9");
     code = code.replace("203.0.113.7', 4444", "127.0.0.1', 9").replace("203.0.113.7', 80", "127.0.0.1', 9");
-    code = code.replace("203.0.113.7', 6000", "127.0.0.1', 9").replace("203.0.113.7", "127.0.0.1").replace("port = 104", "port = 9");
+    code = code
+        .replace("203.0.113.7', 6000", "127.0.0.1', 9")
+        .replace("203.0.113.7", "127.0.0.1")
+        .replace("port = 104", "port = 9");
     // Reaching `os` is what many are about; here they then use it for harm that can be seen.
     code = code.replace(" . getcwd ( )", ".getcwd()").replace(".getcwd()", &format!(".remove('{outside}/scan.dcm')"));
     // What would install says its usage instead; what walks the home folders walks ours.
     code = code.replace("'example-package'", "'--help'").replace("'SlicerIGT'", "'NoSuchExtension'");
-    code.replace("'/home'", &format!("'{outside}'")).replace("'/tmp", &format!("'{outside}")).replace("sys.executable + '.bak'", &format!("'{outside}/scan.dcm'"))
+    code.replace("'/home'", &format!("'{outside}'"))
+        .replace("'/tmp", &format!("'{outside}"))
+        .replace("sys.executable + '.bak'", &format!("'{outside}/scan.dcm'"))
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

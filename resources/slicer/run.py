@@ -9,7 +9,7 @@ import types
 
 import slicer
 
-from slicer_ai_agent_helper import audit, checkpoint, dialogs, guard, protect, scene, text
+from slicer_ai_agent_helper import audit, checkpoint, dialogs, flow, guard, protect, scene, text
 
 store = checkpoint.Store()
 _console = {}
@@ -182,11 +182,13 @@ def run(request):
         )
         return finish(reply, request, before, point, before)
     watchdog = guard.Watchdog(request["timeout_ms"] / 1000.0, request.get("stop_path"), program.filename)
-    names, execution = namespace(), Execution()
+    names, execution, kept = namespace(), Execution(), None
+    if request.get("flow"):
+        names, kept = flow.namespace(names, request["flow"])
     surroundings.open()
     start = _perf_counter()
     try:
-        execution.go(program, names, watchdog, request.get("grants"))
+        execution.go(program, names, watchdog, flow.grants(request))
     finally:
         reply["duration_ms"] = (_perf_counter() - start) * 1000
         surroundings.close()
@@ -196,6 +198,7 @@ def run(request):
         error.__traceback__ = None
     else:
         reply["value"] = text.safe(value)
+    reply["flow"] = text.safe(kept)
     reply.update(
         stdout=surroundings.out.text(), stderr=surroundings.err.text(), vtk=surroundings.vtk.messages,
         warnings=surroundings.warned, log=surroundings.log.lines + execution.notes(), refused=execution.refused,

@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 use crate::resources;
 
 /// The helper's files in the order in which they must be loaded.
-const FILES: [&str; 15] = [
+const FILES: [&str; 18] = [
     "text",
     "digest",
     "hierarchy",
@@ -28,6 +28,9 @@ const FILES: [&str; 15] = [
     "audit",
     "guard",
     "protect",
+    "flow_ui",
+    "flow_scene",
+    "flow",
     "run",
     "plain",
     "samples",

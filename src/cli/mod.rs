@@ -21,6 +21,7 @@ mod search;
 mod session;
 mod validate;
 mod window;
+mod workflow;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -92,6 +93,8 @@ enum Command {
     Costs(costs::Arguments),
     /// Past conversations
     Conversations(conversations::Arguments),
+    /// Guided workflows: list, show, check a package, run one
+    Workflow(workflow::Arguments),
     /// What of the set-up works, and what to do about the rest
     Doctor(doctor::Arguments),
 }
@@ -166,6 +169,7 @@ fn dispatch(command: Option<Command>, paths: &Paths, console: Console) -> Outcom
         Some(Command::TestConnection(arguments)) => models::test(&arguments, paths),
         Some(Command::Costs(arguments)) => costs::run(&arguments, paths),
         Some(Command::Conversations(arguments)) => conversations::run(&arguments, paths),
+        Some(Command::Workflow(arguments)) => workflow::run(&arguments, paths, console),
         Some(Command::Doctor(arguments)) => doctor::run(&arguments, paths),
     }
 }

@@ -10,7 +10,9 @@ use super::{Failure, Outcome, exit, practice as practice_command, runtime, valid
 use crate::engine::{Decision, SlicerTarget};
 use crate::safety::{self, Policy, Verdict, VerdictKind};
 use crate::slicer::practice::{self, PracticeOptions, PracticeProcess};
-use crate::slicer::{BridgeCommand, ConnectOptions, DialogNote, RunGrants, RunOutcome, RunRequest, Slicer, SlicerError};
+use crate::slicer::{
+    BridgeCommand, ConnectOptions, DialogNote, RunGrants, RunOutcome, RunRequest, Slicer, SlicerError,
+};
 use crate::store::Paths;
 
 #[derive(Debug, Args)]

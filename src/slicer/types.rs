@@ -178,6 +178,10 @@ pub struct RunRequest {
     /// What the code may reach beside the scene; `None` holds it to nothing but the check before the run.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub grants: Option<RunGrants>,
+    /// Set for a template of a guided workflow: `{"values": {…}}`. The code then runs in a namespace of its own, with the
+    /// workflow's verbs and these values, and not in that of the Python console.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub flow: Option<serde_json::Value>,
 }
 
 /// In place of a folder of [`RunGrants`]: every file.
@@ -309,6 +313,8 @@ pub struct RunOutcome {
     pub undoable: bool,
     /// Names of the full application that the practice Slicer only pretends to have.
     pub touched: Vec<String>,
+    /// What a template of a guided workflow kept, by name; null for all other code.
+    pub flow: serde_json::Value,
 }
 
 /// Which picture is wanted.

@@ -19,8 +19,8 @@ import uuid
 URL = os.environ.get("SLICER_URL", "")
 FOLDER = pathlib.Path(__file__).resolve().parents[2] / "resources" / "slicer"
 FILES = (
-    "text", "digest", "hierarchy", "nodes", "views", "dialogs", "scene", "checkpoint", "audit", "guard", "protect", "run", "plain",
-    "samples", "core",
+    "text", "digest", "hierarchy", "nodes", "views", "dialogs", "scene", "checkpoint", "audit", "guard", "protect", "flow_ui",
+    "flow_scene", "flow", "run", "plain", "samples", "core",
 )
 VERSION = "test-" + uuid.uuid4().hex[:8]
 

@@ -1,0 +1,1 @@
+remove_nodes([values["transform"], values["fixed_points"], values["moving_points"]])

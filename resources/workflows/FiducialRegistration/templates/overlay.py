@@ -1,0 +1,1 @@
+slice_background(values["fixed"], values["moving"], 0.5)

@@ -1,0 +1,1 @@
+keep(fixed=sample("MRBrainTumor1"), moving=sample("MRBrainTumor2"))

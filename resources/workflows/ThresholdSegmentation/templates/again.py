@@ -1,0 +1,1 @@
+remove_nodes([values["segmentation"]])

@@ -1,0 +1,1 @@
+slice_background(values["volume"])

@@ -1,0 +1,3 @@
+segment_effect(
+    values["segmentation"], values["volume"], values["segment"], "Smoothing", SmoothingMethod="MEDIAN", KernelSizeMm=values["kernel"]
+)
