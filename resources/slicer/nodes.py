@@ -90,16 +90,32 @@ NO_SETTINGS = ("Scene", "Debug", "ObjectName", "AddToScene", "TempURI", "ReadSta
 
 
 def setting_names(node):
-    """The names of a class that can be read and set under the same name."""
+    """The names of a class that can be read and set under the same name. Those that complain when they are read are
+    left out: a deprecated one would fill Slicer's log at every checkpoint."""
     kind = type(node)
     if kind not in _pairs:
         names = set(dir(kind))
         short = [name[3:] for name in names if name.startswith("Get") and "Set" + name[3:] in names]
-        _pairs[kind] = [
+        wanted = [
             name for name in sorted(short)
             if not name.startswith(NO_SETTINGS) and not name.startswith("Nth") and not name.endswith(("ID", "IDs", "Node"))
         ]
+        former, quiet = vtk.vtkOutputWindow.GetInstance(), vtk.vtkStringOutputWindow()
+        vtk.vtkOutputWindow.SetInstance(quiet)
+        try:
+            _pairs[kind] = [name for name in wanted if reads_quietly(node, name, quiet)]
+        finally:
+            vtk.vtkOutputWindow.SetInstance(former)
     return _pairs[kind]
+
+
+def reads_quietly(node, name, window):
+    said = len(window.GetOutput() or "")
+    try:
+        getattr(node, "Get" + name)()
+    except Exception:  # it wants an argument
+        return False
+    return len(window.GetOutput() or "") == said
 
 
 def settings(node):
@@ -108,7 +124,7 @@ def settings(node):
     for name in setting_names(node):
         try:
             value = getattr(node, "Get" + name)()
-        except Exception:  # it wants an argument
+        except Exception:
             continue
         if isinstance(value, (int, float)) or (isinstance(value, str) and not value.endswith("_p_void")):
             out[name] = value

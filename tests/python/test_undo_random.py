@@ -369,12 +369,22 @@ def difference(before, after):
 
 
 class RandomEdits(unittest.TestCase):
+    def setUp(self):
+        self.trail = []
+        self.addCleanup(self.tell_trail)
+
+    def tell_trail(self):
+        """When Slicer itself broke off, the programs that led there."""
+        if self.trail and len(self.trail) < PROGRAMS:
+            for number, code in self.trail[-3:]:
+                print("program %d:\n%s" % (number, code[len(PROLOGUE) :]))
+
     def test_random_programs_are_taken_back(self):
         if not helper.URL:
             self.skipTest("SLICER_URL is not set: there is no Slicer to test in")
         self.assertEqual(helper.install()["helper"], "ready")
         rng, wrong, exact, named, fresh = random.Random(SEED), [], 0, 0, True
-        causes = {}
+        causes, trail = {}, self.trail
         for number in range(PROGRAMS):
             code, fails = program(rng)
             if fresh:
@@ -382,6 +392,7 @@ class RandomEdits(unittest.TestCase):
                 made = helper.run(BASE, timeout_ms=60000)
                 self.assertTrue(made["ok"], made["error"])
             before = helper.post(READ)
+            trail.append((number, code))
             outcome = helper.run(code, timeout_ms=60000)
             report = outcome["restored"] if not outcome["ok"] else helper.result("undo", run=outcome["id"])
             after = helper.post(READ)
