@@ -1,6 +1,7 @@
 //! What the program knows of Slicer: sources, chunks, indexes and search tools.
 
 pub mod chunks;
+pub mod dense;
 pub mod embed;
 pub mod files;
 pub mod index;

@@ -77,6 +77,12 @@ impl CodeTable {
         self.codes.len() + self.scales.len() * size_of::<f32>()
     }
 
+    /// Makes room for so many more rows, so that the table does not grow by doubling.
+    pub fn reserve(&mut self, rows: usize) {
+        self.codes.reserve(rows * self.stride);
+        self.scales.reserve(rows);
+    }
+
     /// Adds a stored row: of each 16-bit number the upper byte, rounded.
     #[allow(clippy::cast_possible_truncation)] // (32512 + 128) >> 8 is 127.
     pub fn push(&mut self, numbers: &[u8], scale: f32) {

@@ -196,6 +196,9 @@ impl VectorIndex {
         }
         let mut index =
             Self { model: model.to_owned(), codes: CodeTable::new(dimension), stored: Vec::new(), chunks: Vec::new() };
+        index.codes.reserve(wanted.len());
+        index.stored.reserve(wanted.len());
+        index.chunks.reserve(wanted.len());
         let mut statement = connection.prepare("SELECT id, hash, scale, numbers FROM vector WHERE model = ?1")?;
         let mut rows = statement.query([model])?;
         while let Some(row) = rows.next()? {
