@@ -11,6 +11,7 @@ pub mod template;
 pub mod tokens;
 pub mod vector_scan;
 pub mod vectors;
+pub mod views;
 
 pub use files::{FileMatch, GrepReport, KnowledgeFiles};
 pub use index::{Hit, KnowledgeError, KnowledgeIndex};

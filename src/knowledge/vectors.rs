@@ -297,7 +297,7 @@ impl VectorIndex {
     }
 }
 
-#[allow(clippy::cast_possible_truncation)] // SQLite has no f32; the scale was one when it was stored.
+// SQLite has no f32; the scale was one when it was stored.
 fn to_f32(stored: f64) -> f32 {
     stored as f32
 }

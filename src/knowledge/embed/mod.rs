@@ -14,6 +14,7 @@ mod settings;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
+#[path = "tiny_model_tests.rs"]
 pub(crate) mod tiny_model;
 
 use std::path::{Path, PathBuf};
