@@ -26,10 +26,12 @@ enum Act {
     StallAfter(usize),
 }
 
+/// Path and `Range` of each request.
+type Asked = Mutex<Vec<(String, Option<String>)>>;
+
 struct Hub {
     address: String,
-    /// Path and `Range` of each request.
-    asked: Arc<Mutex<Vec<(String, Option<String>)>>>,
+    asked: Arc<Asked>,
 }
 
 fn weights() -> Vec<u8> {
@@ -65,7 +67,7 @@ impl Hub {
     }
 }
 
-fn answer(mut stream: TcpStream, log: &Mutex<Vec<(String, Option<String>)>>, acts: &Mutex<VecDeque<Act>>) {
+fn answer(mut stream: TcpStream, log: &Asked, acts: &Mutex<VecDeque<Act>>) {
     let mut head = Vec::new();
     let mut byte = [0];
     while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).is_ok_and(|read| read == 1) {
@@ -92,7 +94,8 @@ fn answer(mut stream: TcpStream, log: &Mutex<Vec<(String, Option<String>)>>, act
         .filter(|_| !matches!(act, Some(Act::IgnoreRange)))
         .and_then(|range| range.strip_prefix("bytes=")?.strip_suffix('-')?.parse::<usize>().ok());
     if start.is_some_and(|start| start >= body.len()) {
-        write!(stream, "HTTP/1.1 416 No\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").ok();
+        let range = format!("content-range: bytes */{}\r\n", body.len());
+        write!(stream, "HTTP/1.1 416 No\r\ncontent-length: 0\r\n{range}connection: close\r\n\r\n").ok();
         return;
     }
     let total = body.len();
@@ -235,6 +238,24 @@ async fn a_part_that_is_too_long_is_dropped() {
     std::fs::write(staging.join("model.onnx.part"), vec![0; 2_000_000]).unwrap();
     download(&hub, &model, folder.path()).run(&mut |_| {}).await.unwrap();
     assert_whole(folder.path());
+}
+
+/// A program that was killed between the last byte and the check does not fetch everything again.
+#[tokio::test]
+async fn a_whole_part_is_only_checked() {
+    let (hub, model, folder) = (Hub::start(&[]), model(false), tempfile::tempdir().unwrap());
+    let staging = folder.path().join(".small-abc.part");
+    std::fs::create_dir_all(&staging).unwrap();
+    std::fs::write(staging.join("model.onnx.part"), weights()).unwrap();
+    let mut fetched = Vec::new();
+    let mut note = |progress: Progress| {
+        if progress.phase == Phase::Fetching {
+            fetched.push(progress.file);
+        }
+    };
+    download(&hub, &model, folder.path()).run(&mut note).await.unwrap();
+    assert_whole(folder.path());
+    assert!(!fetched.contains(&"onnx/model.onnx".to_owned()), "{fetched:?}");
 }
 
 /// Refusals are not tried again; a server that stays broken is given up, in words that say what to do.

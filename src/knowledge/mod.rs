@@ -3,6 +3,7 @@
 pub mod chunks;
 mod controls;
 mod cut;
+pub mod dense;
 pub mod embed;
 pub mod files;
 pub mod index;
@@ -14,6 +15,7 @@ pub mod template;
 pub mod tokens;
 pub mod vector_scan;
 pub mod vectors;
+pub mod views;
 
 pub use controls::Control;
 pub use files::{FileMatch, GrepReport, KnowledgeFiles};

@@ -19,7 +19,7 @@ const BYTES_A_THREAD: usize = 8 << 20;
 const MOST_THREADS: usize = 8;
 
 /// A vector as 16-bit numbers (little-endian) and the scale that gives them back.
-#[allow(clippy::cast_possible_truncation)] // The scale keeps every number inside 16 bits.
+// The scale keeps every number inside 16 bits.
 pub fn to_numbers(vector: &[f32]) -> (f32, Vec<u8>) {
     let largest = vector.iter().fold(0.0_f32, |largest, value| largest.max(value.abs()));
     let scale = if largest > 0.0 { largest / STORED_LIMIT } else { 1.0 };
@@ -77,8 +77,14 @@ impl CodeTable {
         self.codes.len() + self.scales.len() * size_of::<f32>()
     }
 
+    /// Makes room for so many more rows, so that the table does not grow by doubling.
+    pub fn reserve(&mut self, rows: usize) {
+        self.codes.reserve(rows * self.stride);
+        self.scales.reserve(rows);
+    }
+
     /// Adds a stored row: of each 16-bit number the upper byte, rounded.
-    #[allow(clippy::cast_possible_truncation)] // (32512 + 128) >> 8 is 127.
+    // (32512 + 128) >> 8 is 127.
     pub fn push(&mut self, numbers: &[u8], scale: f32) {
         let upper = numbers.chunks_exact(2).map(|pair| {
             let number = i32::from(i16::from_le_bytes([pair[0], pair[1]]));
@@ -117,7 +123,7 @@ impl CodeTable {
     }
 
     /// The question as 12-bit numbers, padded like the rows.
-    #[allow(clippy::cast_possible_truncation)] // The scale keeps every number inside 12 bits.
+    // The scale keeps every number inside 12 bits.
     fn quantised(&self, query: &[f32]) -> (f32, Vec<i16>) {
         let largest = query.iter().fold(0.0_f32, |largest, value| largest.max(value.abs()));
         let scale = if largest > 0.0 { largest / QUERY_LIMIT } else { 1.0 };
@@ -127,7 +133,7 @@ impl CodeTable {
     }
 
     /// The best rows of one part of the table, in no order.
-    #[allow(clippy::cast_precision_loss)] // A score needs no more than the 24 bits that f32 has.
+    // A score needs no more than the 24 bits that f32 has.
     fn scan(
         &self,
         first: usize,

@@ -196,6 +196,9 @@ impl VectorIndex {
         }
         let mut index =
             Self { model: model.to_owned(), codes: CodeTable::new(dimension), stored: Vec::new(), chunks: Vec::new() };
+        index.codes.reserve(wanted.len());
+        index.stored.reserve(wanted.len());
+        index.chunks.reserve(wanted.len());
         let mut statement = connection.prepare("SELECT id, hash, scale, numbers FROM vector WHERE model = ?1")?;
         let mut rows = statement.query([model])?;
         while let Some(row) = rows.next()? {
@@ -294,7 +297,7 @@ impl VectorIndex {
     }
 }
 
-#[allow(clippy::cast_possible_truncation)] // SQLite has no f32; the scale was one when it was stored.
+// SQLite has no f32; the scale was one when it was stored.
 fn to_f32(stored: f64) -> f32 {
     stored as f32
 }

@@ -14,6 +14,7 @@ mod settings;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
+#[path = "tiny_model_tests.rs"]
 pub(crate) mod tiny_model;
 
 use std::path::{Path, PathBuf};
@@ -27,8 +28,9 @@ pub use settings::{ModelSettings, Pooling};
 
 /// Texts that are run at once. More is no faster on a CPU and takes more memory.
 const BATCH: usize = 8;
-/// A batch is also cut where rows × tokens would pass this, so that long texts do not take gigabytes for attention.
-const BATCH_TOKENS: usize = 2048;
+/// A batch is also cut where rows × tokens would pass this: long texts fill the cores by themselves, and together they
+/// would only take memory for their attention.
+const BATCH_TOKENS: usize = 512;
 /// So many texts are cut into tokens at a time: enough to sort well, few enough to notice a cancel soon.
 const WINDOW: usize = 256;
 

@@ -28,7 +28,7 @@ fn pool_text(tokens: &[f32], mask: &[i32], dimension: usize, pooling: Pooling) -
     let used = || tokens.chunks_exact(dimension).zip(mask).filter(|(_, mask)| **mask != 0).map(|(token, _)| token);
     match pooling {
         Pooling::Cls => tokens[..dimension].to_vec(),
-        Pooling::LastToken => used().last().unwrap_or(&tokens[..dimension]).to_vec(),
+        Pooling::LastToken => used().next_back().unwrap_or(&tokens[..dimension]).to_vec(),
         Pooling::Mean => {
             let mut sum = vec![0.0; dimension];
             let mut count = 0.0_f32;

@@ -83,10 +83,10 @@ fn odd_texts_have_vectors() {
 
 #[test]
 fn groups_hold_to_their_limits() {
-    let tokens: Vec<Vec<i32>> = [1, 2, 3, 400, 500, 512, 3000].iter().map(|&length| vec![0; length]).collect();
+    let tokens: Vec<Vec<i32>> = [1, 2, 3, 100, 120, 256, 256, 3000].iter().map(|&length| vec![0; length]).collect();
     let order: Vec<usize> = (0..tokens.len()).collect();
     let groups = batches(&order, &tokens);
-    assert_eq!(groups, [&[0, 1, 2, 3][..], &[4, 5], &[6]]);
+    assert_eq!(groups, [&[0, 1, 2, 3][..], &[4, 5], &[6], &[7]]);
 }
 
 #[test]

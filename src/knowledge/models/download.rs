@@ -233,6 +233,10 @@ impl Download<'_> {
             request = request.header(RANGE, format!("bytes={here}-"));
         }
         let response = self.or_cancelled(request.send()).await?.map_err(|error| Fault::Broken(self.network(&error)))?;
+        if response.status() == StatusCode::RANGE_NOT_SATISFIABLE && whole_size(&response) == Some(here) {
+            // All of it had arrived before, only the check was missed.
+            return Ok(());
+        }
         let start = self.start_of(&response, here, part, file)?;
         let total = response.content_length().map(|rest| start + rest).or(file.bytes);
         self.need(response.content_length().unwrap_or(0)).map_err(Fault::Final)?;
@@ -366,6 +370,11 @@ impl Download<'_> {
         let url = reqwest::Url::parse(self.base_url).ok();
         url.and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_else(|| self.base_url.to_owned())
     }
+}
+
+/// The size of the file as `Content-Range` tells it.
+fn whole_size(response: &reqwest::Response) -> Option<u64> {
+    response.headers().get(CONTENT_RANGE)?.to_str().ok()?.rsplit('/').next()?.parse().ok()
 }
 
 /// In the folder of a model: the revision that it is.
