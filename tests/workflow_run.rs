@@ -10,13 +10,15 @@ mod practice;
 mod program;
 
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use program::{json, program};
 use serde_json::{Value, json};
 use slicer_ai_agent::slicer::practice::PracticeProcess;
+use slicer_ai_agent::slicer::{BridgeCommand, ConnectOptions, Slicer};
+use slicer_ai_agent::workflow::{Answers, Event, Package, Phase, Runner};
 
 /// The program with the answers in a file of the test's folder.
 fn run(data: &Path, slicer: &PracticeProcess, id: &str, more: &[&str], answers: &Value) -> (i32, Value) {
@@ -117,6 +119,45 @@ fn a_killed_program_goes_on_and_does_nothing_twice() {
     let mut command = program(data.path());
     let (_, counted) = json(command.args(["run", "--json", "--slicer-url", &slicer.url]).arg(&script));
     assert_eq!(counted["value"], json!([1, 1, 1]), "what was under way is taken back before it runs again: {counted}");
+}
+
+/// A step that fails says why in words; it can be tried again or left out, and the run goes on.
+#[test]
+fn a_failed_step_can_be_tried_again_or_left_out() {
+    let (data, slicer) = (tempfile::tempdir().unwrap(), practice::start());
+    let three = json!([[0, 0, 0], [50, 0, 0], [0, 40, 0]]);
+    let four = json!([[1, 0, 0], [51, 0, 0], [1, 40, 0], [1, 1, 1]]);
+    let answers = json!({
+        "data": "Sample data", "fixed-points": {"points": three}, "moving-points": {"points": four}, "good": "Yes",
+    });
+    for more in [&[][..], &["--resume", "--retry"], &["--resume"]] {
+        let (code, report) = run(data.path(), &slicer, "FiducialRegistration", more, &answers);
+        assert_eq!((code, report["error"]["kind"].as_str()), (1, Some("StepFailed")), "{report}");
+        assert!(report["error"]["message"].as_str().unwrap().contains("3 points on one volume and 4"), "{report}");
+    }
+    let (code, report) = run(data.path(), &slicer, "FiducialRegistration", &["--resume", "--skip"], &answers);
+    assert_eq!(code, 0, "{report}");
+}
+
+/// "Run from here" takes back what later steps made in Slicer, and the run ends as before.
+#[tokio::test]
+async fn run_from_here_restores_the_scene() {
+    let slicer = practice::start();
+    let bridge = BridgeCommand::BuiltIn { slicer_url: slicer.url.clone() };
+    let executable = Some(PathBuf::from(env!("CARGO_BIN_EXE_slicer-ai-agent")));
+    let connected = Slicer::connect(ConnectOptions { bridge, executable }).await.unwrap();
+    let package = Package::embedded("ThresholdSegmentation").unwrap();
+    let mut runner = Runner::new(connected.clone(), package, None, |_| {});
+    let answers: Answers = serde_json::from_value(json!({"answers": {"data": "Sample data", "right": "Yes"}})).unwrap();
+    let first = runner.run(&answers).await.unwrap();
+    let index = first.steps.iter().position(|step| step == "segment").unwrap();
+    runner.handle(Event::RunFrom { index }).await.unwrap();
+    assert_eq!(runner.state().phase, Phase::WaitingUser, "the segment is made anew and is to be looked at");
+    let snapshot = connected.snapshot().await.unwrap();
+    assert_eq!(snapshot.nodes_of_class("vtkMRMLSegmentationNode").count(), 1, "the first one is gone");
+    assert_eq!(snapshot.nodes_of_class("vtkMRMLTableNode").count(), 0, "what came later is gone");
+    let second = runner.run(&answers).await.unwrap();
+    assert_eq!((&second.steps, &second.values["figures"]), (&first.steps, &first.values["figures"]));
 }
 
 /// The verbs on a panel of our own, looked at from inside Slicer.

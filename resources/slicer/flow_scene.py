@@ -21,6 +21,14 @@ def sample(name):
     return loaded[0].GetID()
 
 
+def volume_range(volume):
+    """The lowest and the highest value of a volume."""
+    image = node(volume).GetImageData()
+    if image is None:
+        raise Failed("%s has no voxels." % node(volume).GetName())
+    return list(image.GetScalarRange())
+
+
 def segment_new(volume, name):
     """A segmentation with the geometry of a volume."""
     volume = node(volume)
@@ -218,7 +226,7 @@ def remove_nodes(values):
 VERBS = {
     one.__name__: one
     for one in (
-        sample, segment_new, segment_add, segment_effect, segment_threshold, segment_surface, segment_statistics, markup_new,
+        sample, volume_range, segment_new, segment_add, segment_effect, segment_threshold, segment_surface, segment_statistics, markup_new,
         markup_place, markup_stop, markup_points, markup_handles, markup_views, layout, slice_show3d, slice_fov_match,
         slice_intersections, slice_reset, slice_background, node_visible, table_get, table_set, remove_nodes,
     )

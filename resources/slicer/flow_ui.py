@@ -194,7 +194,32 @@ def param_set(module, name, value):
         parameters.SetParameter(name, value if isinstance(value, str) else str(value))
 
 
+def wizard_next(module):
+    """The next page of a wizard."""
+    press_text("Next", module)
+
+
+def wizard_back(module):
+    press_text("Back", module)
+
+
+def missing_modules(names):
+    """Those of the modules that this Slicer does not have."""
+    return [name for name in names if slicer.app.moduleManager().module(name) is None]
+
+
+def probe(module, names):
+    """Those of the controls that the panel does not have, or not once."""
+    missing = []
+    for name in names:
+        try:
+            find(module, name, "objectName")
+        except Failed:
+            missing.append(name)
+    return missing
+
+
 VERBS = {
     one.__name__: one
-    for one in (press, check, set_value, choose_node, choose_item, press_text, call, open_module, param_get, param_set)
+    for one in (wizard_next, wizard_back, missing_modules, probe, press, check, set_value, choose_node, choose_item, press_text, call, open_module, param_get, param_set)
 }

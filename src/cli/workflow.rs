@@ -272,6 +272,7 @@ fn failure(error: &RunError, journal: &Path) -> Failure {
             (exit::NO_CONNECTION, error.kind(), error.advice().to_owned())
         }
         RunError::Slicer(error) => (exit::FAILED, error.kind(), error.advice().to_owned()),
+        RunError::Needs { .. } => (exit::FAILED, "Needs", String::new()),
         RunError::Journal(_) => (exit::FAILED, "Journal", String::new()),
         RunError::NoAnswer { .. } => (exit::USAGE, "NoAnswer", String::new()),
         RunError::BadAnswer { .. } => (exit::USAGE, "BadAnswer", String::new()),

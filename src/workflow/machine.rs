@@ -249,8 +249,7 @@ impl<'a> Turn<'a> {
                  if it was done, Retry if not."
                     .into(),
             );
-        } else if let Phase::Restoring { to, ticket } = self.state.phase {
-            self.state.phase = Phase::Restoring { to, ticket };
+        } else if let Phase::Restoring { ticket, .. } = self.state.phase {
             self.restored(ticket, &["it is not known whether the scene was put back".to_owned()]);
         }
         if !missing.is_empty() && !matches!(self.state.phase, Phase::Failed { .. }) {

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use super::choice::ChoiceKind;
 use super::graph::{Expectation, Step};
 use super::journal::{Journal, JournalError};
 use super::machine::{begin, update};
@@ -18,7 +19,7 @@ use super::package::Package;
 use super::state::{Effect, Event, Outcome, Part, Phase, State};
 use super::template;
 use crate::safety::{self, Policy, VerdictKind};
-use crate::slicer::{RunGrants, RunOutcome, RunRequest, SceneSnapshot, Slicer, SlicerError};
+use crate::slicer::{RunGrants, RunOutcome, RunRequest, SceneSnapshot, SegmentSummary, Slicer, SlicerError};
 
 /// How long an expectation may take to come true, and how often it is looked at.
 const EXPECT_LIMIT: Duration = Duration::from_secs(5);
@@ -33,6 +34,8 @@ pub enum RunError {
     Slicer(#[from] SlicerError),
     #[error(transparent)]
     Journal(#[from] JournalError),
+    #[error("This workflow cannot start: {what}")]
+    Needs { what: String },
     #[error("The step \"{step}\" waits for an answer. Add \"{step}\" to \"answers\" in the answers file ({expected}).")]
     NoAnswer { step: String, expected: String },
     #[error("The answer for the step \"{step}\" does not fit: {why}")]
@@ -145,6 +148,7 @@ impl Runner {
     /// Any [`RunError`]; the journal keeps what was done.
     pub async fn run(&mut self, answers: &Answers) -> Result<RunReport, RunError> {
         if self.state.phase == Phase::Idle {
+            self.needs().await?;
             self.handle(Event::Start).await?;
         }
         loop {
@@ -182,6 +186,31 @@ impl Runner {
         Ok(())
     }
 
+    /// Whether this Slicer has what the package needs.
+    async fn needs(&self) -> Result<(), RunError> {
+        let needs = &self.package.manifest.needs;
+        let version = self.slicer.status().await?.version;
+        if numbers(&version) < numbers(&needs.slicer) {
+            let what = format!("it needs Slicer {} or newer, and this is {version}. Update Slicer.", needs.slicer);
+            return Err(RunError::Needs { what });
+        }
+        if needs.modules.is_empty() {
+            return Ok(());
+        }
+        let code = "keep(missing=missing_modules(values[\"modules\"]))";
+        let outcome = self.in_slicer(fresh(), code, &json!({"modules": needs.modules}), OWN_TIMEOUT_MS).await?;
+        let missing: Vec<&str> =
+            outcome.flow["missing"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        if outcome.ok && missing.is_empty() {
+            return Ok(());
+        }
+        let what = format!(
+            "this Slicer has no module {}. Install the extension in Slicer's Extensions Manager, and start Slicer again.",
+            missing.join(", ")
+        );
+        Err(RunError::Needs { what })
+    }
+
     fn report(&self) -> RunReport {
         let steps = self.state.history.iter().map(|entry| entry.step.clone()).collect();
         let (values, said) = (self.state.now.values.clone(), self.said.clone());
@@ -209,8 +238,21 @@ impl Runner {
         }
     }
 
-    /// The id of a node that the answer names by id or name; other answers as they are.
+    /// The id of a node or segment that the answer names by id or name; other answers as they are.
     async fn resolve(&self, step: &Step, answer: Value) -> Result<Value, RunError> {
+        if let (Some(choice), Some(wanted)) = (&step.choice, answer.as_str())
+            && choice.kind == ChoiceKind::Segment
+        {
+            let snapshot = self.slicer.snapshot().await?;
+            let of = choice.of.as_ref().and_then(|of| self.state.now.values.get(of)).and_then(Value::as_str);
+            let node = of.and_then(|id| snapshot.node(id));
+            let segments = node.and_then(|node| node.content.segments.as_deref()).unwrap_or_default();
+            let fits = |segment: &&SegmentSummary| segment.id == wanted || segment.name == wanted;
+            let names: Vec<&str> = segments.iter().map(|segment| segment.name.as_str()).collect();
+            let why = || format!("there is no segment \"{wanted}\"; there are: {}", names.join(", "));
+            let found = segments.iter().find(fits).map(|segment| json!(segment.id));
+            return found.ok_or_else(|| RunError::BadAnswer { step: step.id.clone(), why: why() });
+        }
         let class = step.choice.as_ref().and_then(|choice| choice.class.as_deref());
         let (Some(class), Some(wanted)) = (class, answer.as_str()) else { return Ok(answer) };
         let listed = self.slicer.list_nodes(Some(class), None).await?;
@@ -388,6 +430,12 @@ impl Runner {
             RunRequest { id, code, timeout_ms, restore_on_failure: true, grants, flow, ..RunRequest::default() };
         self.slicer.run(request, &CancellationToken::new()).await
     }
+}
+
+/// The numbers at the beginning of a version, for example of `5.13.0-practice`.
+fn numbers(version: &str) -> Vec<u64> {
+    let plain = version.split(|c: char| !c.is_ascii_digit() && c != '.').next().unwrap_or_default();
+    plain.split('.').map_while(|part| part.parse().ok()).collect()
 }
 
 fn fresh() -> String {

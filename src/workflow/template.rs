@@ -10,13 +10,18 @@ use std::fmt::Write as _;
 use crate::safety::{self, Finding, Policy, VerdictKind};
 
 /// The names that a template finds defined: the verbs of the helper (`resources/slicer/flow.py` lists the same).
-pub(super) const VERBS: [&str; 34] = [
+pub(super) const VERBS: [&str; 39] = [
     "press",
     "check",
     "set_value",
     "choose_node",
     "choose_item",
     "press_text",
+    "wizard_next",
+    "wizard_back",
+    "missing_modules",
+    "probe",
+    "volume_range",
     "call",
     "open_module",
     "sample",
@@ -91,6 +96,22 @@ fn prelude() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A verb that only one side knows is either refused as unknown or missing when it runs.
+    #[test]
+    fn the_helper_defines_exactly_these_verbs() {
+        let text = ["flow_ui", "flow_scene"].map(|name| crate::resources::text(&format!("slicer/{name}.py")).unwrap());
+        let mut defined: Vec<&str> = vec!["keep"];
+        for text in text {
+            let list = text.split("VERBS = {").nth(1).unwrap();
+            let list = list.split_once("in (").unwrap().1.split(')').next().unwrap();
+            defined.extend(list.split(',').map(str::trim).filter(|name| !name.is_empty()));
+        }
+        defined.sort_unstable();
+        let mut listed = VERBS.to_vec();
+        listed.sort_unstable();
+        assert_eq!(defined, listed);
+    }
 
     #[test]
     fn verbs_are_allowed_and_mischief_is_not() {

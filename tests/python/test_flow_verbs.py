@@ -136,6 +136,13 @@ class Verbs(unittest.TestCase):
         self.assertEqual(helper.run(code)["value"], [True, "Exact", 4])
         self.assertIn("Fast", self.refused("choose_item('methodBox', module='PanelOfTests', text='Slow')"))
 
+    def test_what_is_missing_is_named(self):
+        kept = self.step(
+            "keep(modules=missing_modules(['PanelOfTests', 'Other']),"
+            " controls=probe('PanelOfTests', ['Right side leg', 'addButton', 'Gone']))"
+        )
+        self.assertEqual((kept["modules"], kept["controls"]), (["Other"], ["Gone"]))
+
     def test_a_node_goes_to_its_selector_and_another_class_does_not(self):
         made = self.step(
             "keep(s=slicer.mrmlScene.AddNewNodeByClass('vtkMRMLSegmentationNode', 'Mandible'),"
