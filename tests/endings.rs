@@ -70,14 +70,14 @@ const CASES: [Case; 8] = [
         name: "exit() (blocked before it runs)",
         code: "exit()",
         kind: "",
-        words: "closes or restarts Slicer",
+        words: "close or restart Slicer",
         within: Duration::from_secs(5),
     },
     Case {
         name: "sys.exit() (blocked before it runs)",
         code: "import sys\nsys.exit(3)",
         kind: "",
-        words: "closes or restarts Slicer",
+        words: "close or restart Slicer",
         within: Duration::from_secs(5),
     },
 ];
