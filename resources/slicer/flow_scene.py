@@ -87,13 +87,23 @@ def segment_statistics(segmentation, volume, name="Statistics"):
     """A table with the figures of the segments."""
     import SegmentStatistics
 
+    segmentation, volume = node(segmentation), node(volume)
+    there = slicer.mrmlScene.GetSingletonNode("SegmentStatistics", "vtkMRMLScriptedModuleNode") is not None
     logic = SegmentStatistics.SegmentStatisticsLogic()
     parameters = logic.getParameterNode()
-    parameters.SetParameter("Segmentation", node(segmentation).GetID())
-    parameters.SetParameter("ScalarVolume", node(volume).GetID())
-    logic.computeStatistics()
-    table = slicer.mrmlScene.AddNewNodeByClass("vtkMRMLTableNode", name)
-    logic.exportToTable(table)
+    former = {key: parameters.GetParameter(key) for key in ("Segmentation", "ScalarVolume")}
+    try:
+        parameters.SetParameter("Segmentation", segmentation.GetID())
+        parameters.SetParameter("ScalarVolume", volume.GetID())
+        logic.computeStatistics()
+        table = slicer.mrmlScene.AddNewNodeByClass("vtkMRMLTableNode", name)
+        logic.exportToTable(table)
+    finally:
+        # The module's own settings are as they were; an undo leaves singletons alone, so a new one must not stay.
+        for key, value in former.items():
+            parameters.SetParameter(key, value or "")
+        if not there:
+            slicer.mrmlScene.RemoveNode(parameters)
     return table.GetID()
 
 
