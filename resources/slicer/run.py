@@ -78,7 +78,7 @@ class Execution:
 
     def __init__(self):
         self.value = self.error = self.grants = None
-        self.refused, self.repaired, self.threads, self.keep = [], [], 0, guard.armed()
+        self.refused, self.repaired, self.touched, self.threads, self.keep = [], [], [], 0, guard.armed()
         self.dialogs = dialogs.Dialogs()
 
     def go(self, program, names, watchdog, wanted):
@@ -90,6 +90,7 @@ class Execution:
         exchanged.open(names)
         modal.start()
         memory.open()
+        touched = set(touched_names())  # what the set-up looked for is not the code's
         try:
             self._go(program, names, watchdog, wanted)
         except BaseException as late:  # the watchdog's exception, which came when the code had just ended
@@ -97,6 +98,7 @@ class Execution:
         restore_helper()  # first: what follows needs the helper and Python's own functions whole
         guard.repair_builtins()
         guard.disarm_all(self.keep)
+        self.touched = [name for name in dict.fromkeys(touched_names()) if name not in touched]
         memory.close()
         modal.stop()
         exchanged.close()
@@ -170,7 +172,6 @@ def run(request):
     run_id = str(request["id"])
     before = scene.Moment()
     point = checkpoint.Checkpoint(run_id, before, store.last())
-    touched_before = set(touched_names())
     surroundings = guard.Surroundings()
     reply = {"id": run_id, "value": None, "error": None}
     try:
@@ -203,7 +204,7 @@ def run(request):
         stdout=surroundings.out.text(), stderr=surroundings.err.text(), vtk=surroundings.vtk.messages,
         warnings=surroundings.warned, log=surroundings.log.lines + execution.notes(), refused=execution.refused,
         dialogs=execution.dialogs.told,
-        touched=[name for name in dict.fromkeys(touched_names()) if name not in touched_before],
+        touched=execution.touched,
     )
     first = next((one["text"] for one in reply["vtk"] if one["kind"] == "error"), None)
     if error is None and first is not None:
