@@ -13,6 +13,8 @@
 mod mcp_slicer;
 #[path = "../tests/support/practice.rs"]
 mod practice;
+#[path = "../tests/support/python_environment.rs"]
+mod python_environment;
 
 use std::time::{Duration, Instant};
 

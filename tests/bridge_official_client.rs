@@ -6,34 +6,18 @@
 mod http_bridge;
 #[path = "support/practice.rs"]
 mod practice;
+#[path = "support/python_environment.rs"]
+mod python_environment;
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
 use slicer_ai_agent::platform;
 
-/// A virtual environment with the client, made once in cargo's temporary folder.
+/// Python with the client.
 fn client_python() -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("mcp-client");
-    std::fs::create_dir_all(&folder).unwrap();
-    let lock = File::create(folder.join("lock")).unwrap();
-    lock.lock().unwrap();
-    let environment = folder.join("environment");
-    let python = platform::venv_python(&environment);
-    let mark = environment.join("ready");
-    if !mark.exists() {
-        let found = platform::find_python(&|line| eprintln!("{line}")).unwrap();
-        let run = |command: &mut Command| {
-            let output = command.output().unwrap();
-            assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
-        };
-        run(Command::new(found.executable).args(["-m", "venv", "--clear"]).arg(&environment));
-        run(Command::new(&python).args(["-m", "pip", "install", "--disable-pip-version-check", "-q", "mcp==2.3.0"]));
-        std::fs::write(mark, "").unwrap();
-    }
-    python
+    platform::venv_python(&python_environment::environment("mcp-client", &[&["mcp==2.3.0"]]))
 }
 
 #[test]

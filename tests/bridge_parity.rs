@@ -17,6 +17,8 @@ mod parity_cases;
 mod parity_differences;
 #[path = "support/practice.rs"]
 mod practice;
+#[path = "support/python_environment.rs"]
+mod python_environment;
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

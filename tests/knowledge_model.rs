@@ -4,6 +4,8 @@
 
 #[path = "support/minilm.rs"]
 mod minilm;
+#[path = "support/python_environment.rs"]
+mod python_environment;
 
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;

@@ -5,10 +5,14 @@
 //! It is repeatable (a seed makes the same inputs) and bounded: `SLICER_AI_AGENT_FUZZ_SECONDS` sets how long it runs
 //! (2 s without it), `SLICER_AI_AGENT_FUZZ_SEED` where it starts.
 
+#[path = "support/random.rs"]
+mod random;
+
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
+use random::Random;
 use slicer_ai_agent::llm::{Delta, LlmError, Recorded, Wire, read_recorded};
 
 #[path = "support/reply_kinds.rs"]
@@ -96,22 +100,6 @@ proptest! {
     }
 }
 
-/// A small generator of its own, so that a seed means the same inputs for ever.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn below(&mut self, end: usize) -> usize {
-        if end == 0 { 0 } else { (self.next() % end as u64) as usize }
-    }
-}
-
 /// Words that have a meaning somewhere in the formats, and values that break what expects others.
 const WORDS: &[&str] = &[
     "data: ",
@@ -193,7 +181,7 @@ fn changed_replies_never_crash_the_reader() {
     let seconds = number("SLICER_AI_AGENT_FUZZ_SECONDS", 2);
     let seed = number("SLICER_AI_AGENT_FUZZ_SEED", 1).max(1);
     let (corpus, end) = (corpus(), Instant::now() + Duration::from_secs(seconds));
-    let (mut random, mut tried) = (Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15)), 0_u64);
+    let (mut random, mut tried) = (Random::new(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15)), 0_u64);
     while tried < 500 || Instant::now() < end {
         let (wire, body) = &corpus[random.below(corpus.len())];
         let other = &corpus[random.below(corpus.len())].1;

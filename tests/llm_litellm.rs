@@ -11,9 +11,9 @@
 
 #[path = "support/model_server.rs"]
 mod model_server;
+#[path = "support/python_environment.rs"]
+mod python_environment;
 
-use std::fs::File;
-use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -27,29 +27,6 @@ use tokio_util::sync::CancellationToken;
 
 const KEY: &str = "sk-proxy-0123456789";
 
-/// The environment with the proxy, made once.
-fn environment() -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("litellm");
-    std::fs::create_dir_all(&folder).unwrap();
-    let lock = File::create(folder.join("lock")).unwrap();
-    lock.lock().unwrap();
-    let environment = folder.join("environment");
-    let mark = environment.join("ready");
-    if !mark.exists() {
-        let found = platform::find_python(&|line| eprintln!("{line}")).unwrap();
-        let run = |command: &mut Command| {
-            let output = command.output().unwrap();
-            assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
-        };
-        run(Command::new(found.executable).args(["-m", "venv", "--clear"]).arg(&environment));
-        let python = platform::venv_python(&environment);
-        let pip = ["-m", "pip", "install", "--disable-pip-version-check", "-q", "litellm[proxy]==1.108.7"];
-        run(Command::new(python).args(pip));
-        std::fs::write(mark, "").unwrap();
-    }
-    environment
-}
-
 /// The running proxy; it ends when this is dropped.
 struct Proxy {
     child: Child,
@@ -60,7 +37,7 @@ struct Proxy {
 impl Proxy {
     /// Starts it with a model of canned words and one that our server answers for.
     fn start(upstream: &ModelServer) -> Self {
-        let environment = environment();
+        let environment = python_environment::environment("litellm", &[&["litellm[proxy]==1.108.7"]]);
         let folder = tempfile::tempdir().unwrap();
         let config = folder.path().join("config.json");
         let model = |name: &str, parameters: Value| json!({ "model_name": name, "litellm_params": parameters });
@@ -77,7 +54,7 @@ impl Proxy {
         std::fs::write(&config, settings.to_string()).unwrap();
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let program = platform::venv_python(&environment).with_file_name("litellm");
-        let log = File::create(folder.path().join("log")).unwrap();
+        let log = std::fs::File::create(folder.path().join("log")).unwrap();
         let child = Command::new(program)
             .args(["--config", config.to_str().unwrap(), "--host", "127.0.0.1", "--port", &port.to_string()])
             // Otherwise it fetches a table of prices from the network.

@@ -4,27 +4,15 @@
 //! nested and broken. `SLICER_AI_AGENT_FUZZ_SECONDS` says for how long (2 unless told), `SLICER_AI_AGENT_FUZZ_SEED`
 //! where to begin, so that a failure can be met again.
 
+#[path = "support/random.rs"]
+mod random;
+
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use random::Random;
 use slicer_ai_agent::safety::{Policy, VerdictKind, validate_bytes};
-
-/// Small and fast; what matters is that it can be repeated.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn below(&mut self, end: usize) -> usize {
-        (self.next() % end.max(1) as u64) as usize
-    }
-}
 
 const PIECES: &[&str] = &[
     "(",
@@ -179,7 +167,7 @@ fn setting(name: &str, otherwise: u64) -> u64 {
 fn no_mutation_breaks_the_check() {
     let budget = Duration::from_secs(setting("SLICER_AI_AGENT_FUZZ_SECONDS", 2));
     let seed = setting("SLICER_AI_AGENT_FUZZ_SEED", 0x5eed_cafe);
-    let mut random = Random(seed | 1);
+    let mut random = Random::new(seed | 1);
     let seeds = seeds();
     let cut: Vec<Vec<&str>> = seeds.iter().map(|s| tokens(s)).collect();
     let policy = Policy::default();

@@ -62,6 +62,22 @@ pub struct Hit {
     pub text: String,
 }
 
+impl Hit {
+    /// The hit in a row of path, first and last line, kind, name and text; its rank is not known yet.
+    pub(super) fn read(row: &rusqlite::Row<'_>, score: f64) -> rusqlite::Result<Self> {
+        Ok(Self {
+            rank: 0,
+            path: row.get(0)?,
+            start_line: usize::try_from(row.get::<_, i64>(1)?).unwrap_or(0),
+            end_line: usize::try_from(row.get::<_, i64>(2)?).unwrap_or(0),
+            kind: row.get(3)?,
+            name: row.get(4)?,
+            text: row.get(5)?,
+            score,
+        })
+    }
+}
+
 /// The index. Searches may come from several threads; they take turns.
 pub struct KnowledgeIndex {
     connection: Mutex<Connection>,
@@ -125,18 +141,8 @@ impl KnowledgeIndex {
         )?;
         // The weight can lift a chunk over others, so more than `top` are read before it is applied.
         let pool = i64::try_from(top.saturating_mul(4).max(50)).unwrap_or(i64::MAX);
-        let rows = statement.query_map(params![NAME_WEIGHT, words.join(" OR "), kind, pool], |row| {
-            Ok(Hit {
-                rank: 0,
-                path: row.get(0)?,
-                start_line: usize::try_from(row.get::<_, i64>(1)?).unwrap_or(0),
-                end_line: usize::try_from(row.get::<_, i64>(2)?).unwrap_or(0),
-                kind: row.get(3)?,
-                name: row.get(4)?,
-                text: row.get(5)?,
-                score: row.get(6)?,
-            })
-        })?;
+        let rows = statement
+            .query_map(params![NAME_WEIGHT, words.join(" OR "), kind, pool], |row| Hit::read(row, row.get(6)?))?;
         let mut hits = rows.collect::<Result<Vec<Hit>, _>>()?;
         for hit in &mut hits {
             hit.score *= kind_weight(&hit.kind);

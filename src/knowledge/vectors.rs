@@ -8,7 +8,7 @@
 //! On disk a number takes 16 bits, which is exact to about one part in 30,000. In memory only its upper half is kept,
 //! one byte, and all rows are scanned with that; the best forty are then scored again with the rows on disk. That finds
 //! the same ten as the full numbers do, in a quarter of the memory and a third of the time. There is no approximate
-//! index: up to 150,000 vectors the scan takes less time than embedding the question does, needs no building, and
+//! index: up to 150,000 vectors the scan takes about as long as embedding the question does, needs no building, and
 //! forgets and learns rows at once.
 
 use std::collections::{HashMap, HashSet};

@@ -4,10 +4,10 @@
 //! It speaks to one fixed address; a launcher sets the module's variable before its `main` runs, so that its code stays
 //! as it was published.
 
-use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
+use super::python_environment::environment;
 use slicer_ai_agent::platform;
 
 const LAUNCHER: &str = "import sys, mcp_slicer.mcp_server as server; server.SLICER_WEB_SERVER_URL = sys.argv[1]\n\
@@ -25,29 +25,9 @@ pub fn command(version: &str, url: &str) -> Command {
 }
 
 fn python(version: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("mcp-slicer").join(version);
-    std::fs::create_dir_all(&folder).unwrap();
-    let lock = File::create(folder.join("lock")).unwrap();
-    lock.lock().unwrap();
-    let environment = folder.join("environment");
-    let python = platform::venv_python(&environment);
-    let mark = environment.join("ready");
-    if !mark.exists() {
-        let found = platform::find_python(&|line| eprintln!("{line}")).unwrap();
-        run(Command::new(found.executable).args(["-m", "venv", "--clear"]).arg(&environment));
-        let sdk = if version.starts_with("0.3") { "mcp==2.3.0" } else { "mcp==1.30.0" };
-        pip(&python, &[sdk, "requests==2.34.2", "pillow==12.0.0"]);
-        pip(&python, &["--ignore-requires-python", "--no-deps", &format!("mcp-slicer=={version}")]);
-        std::fs::write(mark, "").unwrap();
-    }
-    python
-}
-
-fn pip(python: &Path, arguments: &[&str]) {
-    run(Command::new(python).args(["-m", "pip", "install", "--disable-pip-version-check", "-q"]).args(arguments));
-}
-
-fn run(command: &mut Command) {
-    let output = command.output().unwrap();
-    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    let sdk = if version.starts_with("0.3") { "mcp==2.3.0" } else { "mcp==1.30.0" };
+    let package = format!("mcp-slicer=={version}");
+    let installs: [&[&str]; 2] =
+        [&[sdk, "requests==2.34.2", "pillow==12.0.0"], &["--ignore-requires-python", "--no-deps", &package]];
+    platform::venv_python(&environment(&format!("mcp-slicer/{version}"), &installs))
 }

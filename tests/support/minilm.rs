@@ -3,10 +3,9 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
+use super::python_environment::environment;
 use slicer_ai_agent::knowledge::embed::library_candidates;
-use slicer_ai_agent::platform;
 
 /// The folder of the model.
 pub fn model() -> PathBuf {
@@ -38,35 +37,12 @@ fn lock(folder: &Path) -> File {
     lock
 }
 
-/// A folder into which these packages were unpacked.
+/// A folder into which these packages were unpacked. Only their files are wanted, so what they depend on is left out.
 fn packages(name: &str, wanted: &[&str]) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("embedding").join(name);
-    std::fs::create_dir_all(&folder).unwrap();
-    let _one_at_a_time = lock(&folder);
-    let site = folder.join("site");
-    let mark = folder.join("ready");
-    if !mark.exists() {
-        let environment = folder.join("environment");
-        let found = platform::find_python(&|line| eprintln!("{line}")).unwrap();
-        run(Command::new(found.executable).args(["-m", "venv", "--clear"]).arg(&environment));
-        let mut pip = Command::new(platform::venv_python(&environment));
-        pip.args([
-            "-m",
-            "pip",
-            "install",
-            "--disable-pip-version-check",
-            "-q",
-            "--no-deps",
-            "--no-compile",
-            "--target",
-        ]);
-        run(pip.arg(&site).args(wanted));
-        std::fs::write(mark, "").unwrap();
-    }
+    let site = Path::new(env!("CARGO_TARGET_TMPDIR")).join("embedding").join(name).join("site");
+    let place = site.to_string_lossy();
+    let mut install = vec!["--no-deps", "--no-compile", "--target", &*place];
+    install.extend(wanted);
+    environment(&format!("embedding/{name}"), &[&install]);
     site
-}
-
-fn run(command: &mut Command) {
-    let output = command.output().unwrap();
-    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
 }

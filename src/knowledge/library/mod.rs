@@ -271,20 +271,7 @@ impl Library {
         let mut statement = connection.prepare_cached(
             "SELECT file.shown, start_line, end_line, chunk.kind, name, text FROM chunk JOIN file ON file.id = chunk.file WHERE chunk.id = ?1",
         )?;
-        let hit = statement
-            .query_row(params![known.id], |row| {
-                Ok(Hit {
-                    rank: 0,
-                    path: row.get(0)?,
-                    start_line: usize::try_from(row.get::<_, i64>(1)?).unwrap_or(0),
-                    end_line: usize::try_from(row.get::<_, i64>(2)?).unwrap_or(0),
-                    kind: row.get(3)?,
-                    name: row.get(4)?,
-                    text: row.get(5)?,
-                    score,
-                })
-            })
-            .optional()?;
+        let hit = statement.query_row(params![known.id], |row| Hit::read(row, score)).optional()?;
         Ok(hit)
     }
 
